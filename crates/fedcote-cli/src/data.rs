@@ -1,0 +1,11 @@
+//! `fedcote data`.
+
+use crate::error::Error;
+
+/// (in the making)
+#[derive(clap::Args)]
+pub struct Args {}
+
+pub fn run(_args: Args) -> Result<(), Error> {
+    Err(Error::work("data is not built yet"))
+}

@@ -1,0 +1,40 @@
+//! How a command ends when it does not succeed.
+
+use std::fmt;
+
+/// Why a command stopped. Printed as one line on standard error.
+#[derive(Debug)]
+pub enum Error {
+    /// The request was wrong: a bad file, a bad flag. Exit status 2.
+    Request(String),
+    /// The request was right, the work failed. Exit status 1.
+    Work(String),
+}
+
+impl Error {
+    /// The request was wrong for this reason.
+    pub fn request(reason: impl fmt::Display) -> Self {
+        Self::Request(reason.to_string())
+    }
+
+    /// The work failed for this reason.
+    pub fn work(reason: impl fmt::Display) -> Self {
+        Self::Work(reason.to_string())
+    }
+
+    /// The exit status that tells the two apart.
+    pub fn status(&self) -> u8 {
+        match self {
+            Self::Request(_) => 2,
+            Self::Work(_) => 1,
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Self::Request(reason) | Self::Work(reason)) = self;
+        // One line, whatever a library put into its message.
+        formatter.write_str(&reason.split_whitespace().collect::<Vec<_>>().join(" "))
+    }
+}

@@ -1,0 +1,11 @@
+//! `fedcote report`.
+
+use crate::error::Error;
+
+/// (in the making)
+#[derive(clap::Args)]
+pub struct Args {}
+
+pub fn run(_args: Args) -> Result<(), Error> {
+    Err(Error::work("report is not built yet"))
+}

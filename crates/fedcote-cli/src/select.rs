@@ -1,0 +1,11 @@
+//! `fedcote select`.
+
+use crate::error::Error;
+
+/// (in the making)
+#[derive(clap::Args)]
+pub struct Args {}
+
+pub fn run(_args: Args) -> Result<(), Error> {
+    Err(Error::work("select is not built yet"))
+}

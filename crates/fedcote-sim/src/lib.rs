@@ -1,0 +1,2 @@
+//! Part of FedCote.
+#![deny(missing_docs)]
