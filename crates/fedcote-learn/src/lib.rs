@@ -1,2 +1,13 @@
-//! Part of FedCote.
+//! What a client and the evaluator compute: data sets, partitions, models, local training, evaluation.
+//!
+//! A model's parameters are one flat `[f32]` with a table of names and shapes; images stay bytes until a
+//! mini-batch is gathered; inputs are channels last (NHWC). Every function is deterministic in its
+//! arguments: the number of threads never changes a bit of a result.
 #![deny(missing_docs)]
+
+pub mod data;
+mod error;
+mod kernels;
+pub mod models;
+
+pub use error::Error;

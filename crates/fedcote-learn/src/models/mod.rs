@@ -1,0 +1,185 @@
+//! Models over one flat slice of parameters.
+//!
+//! A model is one file that implements [`Model`]; [`build`] is the only place that knows them all.
+
+mod loss;
+mod mlp;
+
+use std::any::Any;
+
+use fedcote::random::{Key, Stream};
+use rand::RngExt;
+use serde::{Deserialize, Serialize};
+
+pub use loss::cross_entropy;
+pub use mlp::Mlp;
+
+use crate::{Error, data::Shape};
+
+/// A named part of a model's flat parameter slice, in row-major order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parameter {
+    /// The name, such as `layer1.weight`.
+    pub name: String,
+    /// The shape: dense weights are `[in, out]`, convolutions `[height, width, in, out]`.
+    pub shape: Vec<usize>,
+    /// Where it starts in the flat slice.
+    pub offset: usize,
+}
+
+impl Parameter {
+    /// The number of values.
+    #[allow(clippy::len_without_is_empty)] // a parameter is never empty
+    pub fn len(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// Parameters of these names and shapes, one after the other.
+    pub fn table(shapes: impl IntoIterator<Item = (String, Vec<usize>)>) -> Vec<Self> {
+        let mut offset = 0;
+        let mut table = Vec::new();
+        for (name, shape) in shapes {
+            let parameter = Self { name, shape, offset };
+            offset += parameter.len();
+            table.push(parameter);
+        }
+        table
+    }
+}
+
+/// Inputs of a mini-batch, samples × height × width × channels, and their labels.
+#[derive(Debug, Clone, Copy)]
+pub struct Batch<'a> {
+    /// The inputs, one sample after the other, channels last.
+    pub inputs: &'a [f32],
+    /// One label a sample.
+    pub labels: &'a [u8],
+    /// A value that many inputs have (black, after standardisation). A model may skip the work that such
+    /// inputs share; the result differs by rounding only.
+    pub background: f32,
+}
+
+impl<'a> Batch<'a> {
+    /// A batch whose background is zero.
+    pub fn new(inputs: &'a [f32], labels: &'a [u8]) -> Self {
+        Self { inputs, labels, background: 0.0 }
+    }
+}
+
+/// Buffers that a model reuses from step to step, so that a step allocates nothing.
+///
+/// What is inside is the model's own type; a workspace serves the model that made it.
+pub struct Workspace(Box<dyn Any + Send>);
+
+impl Workspace {
+    /// A workspace that holds these buffers.
+    pub fn new<B: Any + Send>(buffers: B) -> Self {
+        Self(Box::new(buffers))
+    }
+
+    /// The buffers.
+    ///
+    /// # Panics
+    ///
+    /// When another kind of model made this workspace.
+    pub fn buffers<B: Any>(&mut self) -> &mut B {
+        self.0.downcast_mut().expect("a workspace serves the model that made it")
+    }
+}
+
+/// A classifier trained by cross-entropy.
+///
+/// Slices have the length the model asks for (`weights` and `gradient`: [`Model::len`]), and a batch has at
+/// most as many samples as its workspace was made for; anything else panics.
+pub trait Model: Send + Sync {
+    /// Names, shapes and offsets; contiguous, in order, covering the whole slice.
+    fn parameters(&self) -> &[Parameter];
+
+    /// The number of parameters.
+    #[allow(clippy::len_without_is_empty)] // a model is never empty
+    fn len(&self) -> usize {
+        self.parameters().last().map_or(0, |last| last.offset + last.len())
+    }
+
+    /// The number of inputs a sample has.
+    fn inputs(&self) -> usize;
+
+    /// The number of classes.
+    fn classes(&self) -> usize;
+
+    /// Initial weights from the stream of that key.
+    fn initialise(&self, key: Key) -> Vec<f32>;
+
+    /// Buffers for batches of up to this many samples.
+    fn workspace(&self, batch: usize) -> Workspace;
+
+    /// The batch's mean cross-entropy; its gradient overwrites `gradient`.
+    fn loss_and_gradient(
+        &self,
+        weights: &[f32],
+        batch: &Batch,
+        gradient: &mut [f32],
+        workspace: &mut Workspace,
+    ) -> f32;
+
+    /// Logits, samples × classes. `batch.labels` is not looked at, except for the number of samples.
+    fn logits<'w>(&self, weights: &[f32], batch: &Batch, workspace: &'w mut Workspace)
+    -> &'w [f32];
+}
+
+/// Which model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ModelKind {
+    /// Softmax regression: one dense layer.
+    Softmax,
+    /// Dense layers with ReLU between them.
+    Mlp,
+    /// ResNet-20 with group normalisation.
+    Resnet20,
+}
+
+/// The `[model]` table of a scenario.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ModelSpec {
+    /// Which model; `mlp` unless told.
+    pub kind: ModelKind,
+    /// Sizes of the hidden layers of an `mlp`; `[30]` unless told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hidden: Option<Vec<usize>>,
+}
+
+impl Default for ModelSpec {
+    fn default() -> Self {
+        Self { kind: ModelKind::Mlp, hidden: None }
+    }
+}
+
+/// The model that a specification describes, for samples of this shape.
+pub fn build(spec: &ModelSpec, shape: Shape, classes: usize) -> Result<Box<dyn Model>, Error> {
+    if spec.hidden.is_some() && spec.kind != ModelKind::Mlp {
+        return Err(Error::setting("model.hidden", "belongs to kind = \"mlp\"; remove it"));
+    }
+    if classes < 2 || classes > 256 {
+        return Err(Error::setting("model", format!("{classes} classes; 2 to 256 will do")));
+    }
+    let hidden = match spec.kind {
+        ModelKind::Softmax => &[][..],
+        ModelKind::Mlp => spec.hidden.as_deref().unwrap_or(&[30]),
+        ModelKind::Resnet20 => {
+            return Err(Error::setting("model.kind", "resnet20 is not built yet"));
+        }
+    };
+    if hidden.contains(&0) {
+        return Err(Error::setting("model.hidden", "a layer of size 0; every size is at least 1"));
+    }
+    let sizes = [&[shape.len()], hidden, &[classes]].concat();
+    Ok(Box::new(Mlp::new(&sizes)))
+}
+
+/// Values drawn uniformly from ±1/√fan_in, as weights and biases start here.
+pub fn uniform(stream: &mut Stream, fan_in: usize) -> impl Iterator<Item = f32> {
+    let limit = 1.0 / (fan_in as f32).sqrt();
+    std::iter::repeat_with(move || limit * (2.0 * stream.random::<f32>() - 1.0))
+}
