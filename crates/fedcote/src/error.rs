@@ -1,0 +1,107 @@
+//! What can be wrong with a request.
+
+use thiserror::Error;
+
+/// The largest number of draws a round, `K`.
+pub const MAX_DRAWS: u64 = 1_000_000_000;
+
+/// Why a request was refused. Each displays as one line: what, where, what to do.
+#[derive(Debug, Clone, PartialEq, Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// One client's description is wrong.
+    #[error("client {client:?}: {field} {problem}")]
+    Client {
+        /// The client's id.
+        client: String,
+        /// Which part of its description.
+        field: &'static str,
+        /// What is wrong with it, and what is legal.
+        problem: String,
+    },
+    /// There is no client.
+    #[error("clients: there must be at least one client")]
+    NoClients,
+    /// There is no label class.
+    #[error("labels: there must be at least one label class")]
+    NoClasses,
+    /// Two arrays that belong together differ in length.
+    #[error("{what}: expected {expected} values, found {found}")]
+    Length {
+        /// Which array.
+        what: &'static str,
+        /// The length that fits.
+        expected: usize,
+        /// The length it has.
+        found: usize,
+    },
+    /// The number of draws is out of range.
+    #[error("selected: must be from 1 to 1000000000, is {0}")]
+    Draws(u64),
+    /// A parameter is out of its range.
+    #[error("{name}: must be {legal}, is {value}")]
+    Parameter {
+        /// The parameter.
+        name: &'static str,
+        /// What is legal.
+        legal: &'static str,
+        /// What was given.
+        value: f64,
+    },
+    /// One entry of a vector of probabilities is not one.
+    #[error("{what}: entry {index} must be from 0 to 1, is {value}")]
+    Probability {
+        /// Which vector.
+        what: &'static str,
+        /// Which entry, from zero.
+        index: usize,
+        /// What was given.
+        value: f64,
+    },
+    /// Selection probabilities do not sum to one.
+    #[error("selection: must sum to 1 within 1e-6, sums to {0}")]
+    SelectionSum(f64),
+    /// An order of clients is not one.
+    #[error("order: must name each of the {0} clients exactly once")]
+    Order(usize),
+    /// No such choice.
+    #[error("{what}: must be one of {known}, is {found:?}")]
+    Name {
+        /// What was to be chosen.
+        what: &'static str,
+        /// What was asked for.
+        found: String,
+        /// What there is.
+        known: &'static str,
+    },
+    /// Nobody that may be selected can ever arrive.
+    #[error("failure: nobody who may be selected can ever arrive (every failure probability is 1)")]
+    NobodyArrives,
+    /// The threshold leaves nobody.
+    #[error(
+        "threshold: every client's failure probability is above {0}; raise the threshold or allow label coverage"
+    )]
+    NobodyEligible(f64),
+}
+
+/// Checks the number of draws.
+pub(crate) fn check_draws(draws: u64) -> Result<(), Error> {
+    if (1..=MAX_DRAWS).contains(&draws) { Ok(()) } else { Err(Error::Draws(draws)) }
+}
+
+/// Checks that `found` values were given where `expected` belong.
+pub(crate) fn check_length(
+    what: &'static str,
+    expected: usize,
+    found: usize,
+) -> Result<(), Error> {
+    if expected == found { Ok(()) } else { Err(Error::Length { what, expected, found }) }
+}
+
+/// Checks that every entry is a probability.
+pub(crate) fn check_probabilities(what: &'static str, values: &[f64]) -> Result<(), Error> {
+    match values.iter().position(|value| !(0.0..=1.0).contains(value)) {
+        None => Ok(()),
+        Some(index) => Err(Error::Probability { what, index, value: values[index] }),
+    }
+}

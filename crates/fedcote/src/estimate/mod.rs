@@ -1,0 +1,315 @@
+//! Failure probabilities that nobody tells: estimated from arrivals and silences.
+//!
+//! | name | forgets | estimate of a client's failure probability |
+//! |---|---|---|
+//! | [`window`] | by rounds | failed uploads among those of the last rounds, shrunk to the prior |
+//! | [`exponential`] | by the client's own uploads | exponentially weighted mean of outcomes |
+//! | [`beta`] | by rounds | posterior mean under a beta prior, with a credible interval |
+//!
+//! All hold many clients at once, give the prior for a client never observed, and stay below 1 for one that
+//! has always failed. Call [`Estimator::tick`] once a round, after the round's observations. A tick costs
+//! nothing for clients that were not asked: forgetting is worked out when an estimate is read.
+//!
+//! **Which to choose.** With a failure threshold, a client that once looked bad is not asked any more, so nothing
+//! new is learnt about it. Forgetting by rounds lets the estimate return to the prior, and the client gets another
+//! chance; forgetting by own uploads keeps it out for good. The default is therefore `beta`.
+//!
+//! ```
+//! use fedcote::estimate::EstimatorKind;
+//!
+//! let mut estimator = "beta".parse::<EstimatorKind>()?.estimator(3)?;
+//! for _round in 0..20 {
+//!     estimator.observe(0, true);
+//!     estimator.observe(1, false);
+//!     estimator.tick();
+//! }
+//! let failures = estimator.failures();
+//! assert!(failures[0] < 0.1 && failures[1] > 0.9 && failures[1] < 1.0);
+//! assert_eq!(failures[2], 0.5); // the prior
+//! # Ok::<(), fedcote::Error>(())
+//! ```
+
+pub mod beta;
+pub mod exponential;
+pub mod window;
+
+use serde::{Deserialize, Serialize};
+
+pub use beta::Beta;
+pub use exponential::Exponential;
+pub use window::Window;
+
+use crate::Error;
+
+/// An estimator's name and parameters; parse a name to get its default parameters.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
+pub enum EstimatorKind {
+    /// See [`window`].
+    Window {
+        /// How many rounds the window spans, the current one included; at least 1. Default 50.
+        #[serde(default = "default_rounds")]
+        rounds: u32,
+        /// The estimate for a client never observed, in (0, 1). Default 0.5.
+        #[serde(default = "default_prior")]
+        prior: f64,
+        /// How many observations the prior is worth, above 0. Default 2.
+        #[serde(default = "default_strength")]
+        strength: f64,
+    },
+    /// See [`exponential`].
+    Exponential {
+        /// The weight of the newest observation, in (0, 1]. Default 0.1.
+        #[serde(default = "default_rate")]
+        rate: f64,
+        /// The estimate for a client never observed, in (0, 1). Default 0.5.
+        #[serde(default = "default_prior")]
+        prior: f64,
+    },
+    /// See [`beta`].
+    Beta {
+        /// What is left of an observation's weight after a round, in (0, 1]. Default 0.98.
+        #[serde(default = "default_retention")]
+        retention: f64,
+        /// The estimate for a client never observed, in (0, 1). Default 0.5.
+        #[serde(default = "default_prior")]
+        prior: f64,
+        /// How many observations the prior is worth, above 0. Default 2: every probability equally likely.
+        #[serde(default = "default_strength")]
+        strength: f64,
+    },
+}
+
+fn default_rounds() -> u32 {
+    50
+}
+fn default_prior() -> f64 {
+    0.5
+}
+fn default_strength() -> f64 {
+    2.0
+}
+fn default_rate() -> f64 {
+    0.1
+}
+fn default_retention() -> f64 {
+    0.98
+}
+
+impl Default for EstimatorKind {
+    /// `beta` with its default parameters.
+    fn default() -> Self {
+        let (retention, prior, strength) =
+            (default_retention(), default_prior(), default_strength());
+        Self::Beta { retention, prior, strength }
+    }
+}
+
+impl std::str::FromStr for EstimatorKind {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        let (prior, strength) = (default_prior(), default_strength());
+        match name {
+            "window" => Ok(Self::Window { rounds: default_rounds(), prior, strength }),
+            "exponential" => Ok(Self::Exponential { rate: default_rate(), prior }),
+            "beta" => Ok(Self::default()),
+            _ => Err(Error::Name {
+                what: "estimator",
+                found: name.to_owned(),
+                known: "window, exponential, beta",
+            }),
+        }
+    }
+}
+
+impl EstimatorKind {
+    /// The name users type.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Window { .. } => "window",
+            Self::Exponential { .. } => "exponential",
+            Self::Beta { .. } => "beta",
+        }
+    }
+
+    /// An estimator of this kind for so many clients, none observed yet.
+    ///
+    /// # Errors
+    /// When a parameter lies outside its range.
+    pub fn estimator(&self, clients: usize) -> Result<Estimator, Error> {
+        match *self {
+            Self::Window { rounds, prior, strength } => {
+                Window::new(clients, rounds, prior, strength).map(Estimator::Window)
+            }
+            Self::Exponential { rate, prior } => {
+                Exponential::new(clients, rate, prior).map(Estimator::Exponential)
+            }
+            Self::Beta { retention, prior, strength } => {
+                Beta::new(clients, retention, prior, strength).map(Estimator::Beta)
+            }
+        }
+    }
+}
+
+/// The state of an estimator of any kind: plain data, to be saved and restored.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum Estimator {
+    /// A sliding window.
+    Window(Window),
+    /// Exponential forgetting.
+    Exponential(Exponential),
+    /// Beta–Bernoulli with forgetting.
+    Beta(Beta),
+}
+
+impl Estimator {
+    /// The number of clients.
+    pub fn clients(&self) -> usize {
+        match self {
+            Self::Window(window) => window.clients(),
+            Self::Exponential(exponential) => exponential.clients(),
+            Self::Beta(beta) => beta.clients(),
+        }
+    }
+
+    /// Takes note of one upload in the current round.
+    ///
+    /// # Panics
+    /// When there is no such client: `client` must be below [`clients`](Self::clients).
+    pub fn observe(&mut self, client: usize, arrived: bool) {
+        match self {
+            Self::Window(window) => window.observe(client, arrived),
+            Self::Exponential(exponential) => exponential.observe(client, arrived),
+            Self::Beta(beta) => beta.observe(client, arrived),
+        }
+    }
+
+    /// Ends the current round.
+    pub fn tick(&mut self) {
+        match self {
+            Self::Window(window) => window.tick(),
+            Self::Exponential(_) => {}
+            Self::Beta(beta) => beta.tick(),
+        }
+    }
+
+    /// The estimated failure probability of a client, in [0, 1).
+    ///
+    /// # Panics
+    /// When there is no such client.
+    pub fn failure(&self, client: usize) -> f64 {
+        match self {
+            Self::Window(window) => window.failure(client),
+            Self::Exponential(exponential) => exponential.failure(client),
+            Self::Beta(beta) => beta.failure(client),
+        }
+    }
+
+    /// The estimated failure probabilities of all clients.
+    pub fn failures(&self) -> Vec<f64> {
+        (0..self.clients()).map(|client| self.failure(client)).collect()
+    }
+}
+
+/// Refuses a parameter that is not in its range (NaN is in none).
+fn check(name: &'static str, value: f64, valid: bool, legal: &'static str) -> Result<(), Error> {
+    if valid { Ok(()) } else { Err(Error::Parameter { name, legal, value }) }
+}
+
+fn check_prior(prior: f64) -> Result<(), Error> {
+    check("prior", prior, prior > 0.0 && prior < 1.0, "a number between 0 and 1, both excluded")
+}
+
+fn check_strength(strength: f64) -> Result<(), Error> {
+    check("strength", strength, strength > 0.0 && strength.is_finite(), "a number above 0")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::{Key, Purpose};
+    use rand::RngExt;
+
+    const NAMES: [&str; 3] = ["window", "exponential", "beta"];
+
+    fn estimator(name: &str, clients: usize) -> Estimator {
+        name.parse::<EstimatorKind>().unwrap().estimator(clients).unwrap()
+    }
+
+    #[test]
+    fn the_unobserved_have_the_prior_and_the_dead_stay_below_one() {
+        for name in NAMES {
+            let mut estimator = estimator(name, 2);
+            for _ in 0..100_000 {
+                estimator.observe(1, false);
+                estimator.tick();
+            }
+            assert_eq!(estimator.failure(0), 0.5, "{name}");
+            let dead = estimator.failure(1);
+            assert!(dead > 0.9 && dead < 1.0, "{name}: {dead}");
+        }
+    }
+
+    #[test]
+    fn estimates_follow_a_change() {
+        // Failure 0.2 for 2000 rounds, then 0.7 for 500: every default has forgotten by then.
+        let mut rng = Key::new(1, Purpose::Test).stream();
+        for name in NAMES {
+            let mut estimator = estimator(name, 1);
+            let mut mean = 0.0;
+            for round in 0..2500 {
+                let failure = if round < 2000 { 0.2 } else { 0.7 };
+                estimator.observe(0, rng.random::<f64>() >= failure);
+                estimator.tick();
+                if round >= 2250 {
+                    mean += estimator.failure(0) / 250.0;
+                }
+            }
+            assert!((mean - 0.7).abs() < 0.1, "{name}: {mean}");
+        }
+    }
+
+    #[test]
+    fn the_state_survives_saving() {
+        for name in NAMES {
+            let mut estimator = estimator(name, 3);
+            let step = |estimator: &mut Estimator, round: usize| {
+                estimator.observe(round % 2, round % 3 == 0);
+                estimator.tick();
+            };
+            (0..70).for_each(|round| step(&mut estimator, round));
+            let saved = serde_json::to_string(&estimator).unwrap();
+            let mut restored: Estimator = serde_json::from_str(&saved).unwrap();
+            for round in 70..140 {
+                step(&mut estimator, round);
+                step(&mut restored, round);
+            }
+            assert_eq!(estimator, restored, "{name}");
+        }
+    }
+
+    #[test]
+    fn kinds_are_chosen_by_name_and_checked() {
+        for name in NAMES {
+            let kind: EstimatorKind =
+                serde_json::from_str(&format!("{{\"kind\": \"{name}\"}}")).unwrap();
+            assert_eq!(kind, name.parse().unwrap());
+            assert_eq!(kind.name(), name);
+        }
+        assert!("kalman".parse::<EstimatorKind>().is_err());
+        let bad = [
+            EstimatorKind::Window { rounds: 0, prior: 0.5, strength: 1.0 },
+            EstimatorKind::Window { rounds: 5, prior: 1.0, strength: 1.0 },
+            EstimatorKind::Exponential { rate: 0.0, prior: 0.5 },
+            EstimatorKind::Exponential { rate: 1.1, prior: 0.5 },
+            EstimatorKind::Beta { retention: 0.0, prior: 0.5, strength: 1.0 },
+            EstimatorKind::Beta { retention: 1.0, prior: f64::NAN, strength: 1.0 },
+            EstimatorKind::Beta { retention: 1.0, prior: 0.5, strength: 0.0 },
+        ];
+        for kind in bad {
+            assert!(kind.estimator(1).is_err(), "{kind:?}");
+        }
+    }
+}
