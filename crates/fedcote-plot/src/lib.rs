@@ -1,2 +1,7 @@
-//! Part of FedCote.
+//! One place that draws: figures, tables and the report of federated learning runs.
+//!
+//! Typed data in, text out: a chart becomes an [`svg::Svg`], a table Markdown, LaTeX, CSV or JSON.
 #![deny(missing_docs)]
+
+pub mod svg;
+pub mod theme;
