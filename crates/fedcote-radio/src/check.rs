@@ -1,0 +1,259 @@
+//! What makes a description of a network valid.
+
+use crate::config::{ComputeTime, Kind, Mobility, NetworkConfig, PerClient};
+use crate::error::ConfigError;
+use crate::geometry::{Area, Point};
+use crate::standard::{PRESETS, ShadowingRange, Standard};
+
+type Check = Result<(), ConfigError>;
+
+fn require(holds: bool, key: &str, reason: impl FnOnce() -> String) -> Check {
+    if holds { Ok(()) } else { Err(ConfigError::new(key, reason())) }
+}
+
+fn finite(key: &str, value: f64) -> Check {
+    require(value.is_finite(), key, || format!("must be a finite number, not {value}"))
+}
+
+fn positive(key: &str, value: f64) -> Check {
+    require(value.is_finite() && value > 0.0, key, || format!("must be above 0, not {value}"))
+}
+
+fn not_negative(key: &str, value: f64) -> Check {
+    require(value.is_finite() && value >= 0.0, key, || format!("must be 0 or more, not {value}"))
+}
+
+fn probability(key: &str, value: f64) -> Check {
+    require((0.0..=1.0).contains(&value), key, || format!("must be between 0 and 1, not {value}"))
+}
+
+fn per_client(
+    key: &str,
+    values: &PerClient,
+    clients: usize,
+    each: fn(&str, f64) -> Check,
+) -> Check {
+    match values {
+        PerClient::All(value) => each(key, *value),
+        PerClient::Each(values) => {
+            require(values.len() == clients, key, || {
+                format!("has {} values for {clients} clients", values.len())
+            })?;
+            values.iter().enumerate().try_for_each(|(client, &value)| {
+                each(key, value).map_err(|error| {
+                    ConfigError::new(key, format!("client {}: {}", client + 1, error.reason))
+                })
+            })
+        }
+    }
+}
+
+impl NetworkConfig {
+    /// Whether this describes a network of so many clients; if not, what is wrong with it.
+    pub fn check(&self, clients: usize) -> Result<(), ConfigError> {
+        require(clients > 0, "kind", || "a network needs at least one client".into())?;
+        positive("deadline_seconds", self.deadline_seconds)?;
+        positive("bits_per_parameter", self.bits_per_parameter)?;
+        positive("round_seconds", self.round_seconds)?;
+        per_client("device_failure", &self.device_failure, clients, probability)?;
+        self.check_stragglers(clients)?;
+        match self.kind {
+            Kind::Perfect => Ok(()),
+            Kind::Fixed => match &self.failure {
+                Some(failure) => per_client("failure", failure, clients, probability),
+                None => Err(ConfigError::new(
+                    "failure",
+                    "is missing: kind = \"fixed\" needs a failure probability, or a list with one a client",
+                )),
+            },
+            Kind::Trace => require(self.file.is_some(), "file", || {
+                "is missing: kind = \"trace\" needs a CSV file of round,client,failure".into()
+            }),
+            Kind::Radio => {
+                self.check_geometry(clients)?;
+                self.check_mobility()?;
+                finite("outdoor_excess_loss_db", self.outdoor_excess_loss_db)?;
+                self.check_standards()
+            }
+        }
+    }
+
+    fn check_stragglers(&self, clients: usize) -> Check {
+        let stragglers = &self.stragglers;
+        if stragglers.compute == ComputeTime::None {
+            return Ok(());
+        }
+        per_client("stragglers.mean_seconds", &stragglers.mean_seconds, clients, positive)?;
+        not_negative("stragglers.spread", stragglers.spread)?;
+        let limit = stragglers.limit_seconds.unwrap_or(self.round_seconds);
+        require(
+            limit.is_finite() && limit > self.deadline_seconds,
+            "stragglers.limit_seconds",
+            || {
+                format!(
+                    "must be above deadline_seconds = {}, the time of the upload, not {limit}",
+                    self.deadline_seconds
+                )
+            },
+        )
+    }
+
+    fn check_geometry(&self, clients: usize) -> Check {
+        positive("cell_radius_m", self.cell_radius_m)?;
+        require(self.cell_radius_m <= 1e6, "cell_radius_m", || {
+            format!("must be at most 1e6, not {}", self.cell_radius_m)
+        })?;
+        positive("building_width_m", self.building_width_m)?;
+        positive("building_depth_m", self.building_depth_m)?;
+        finite("separation_m", self.separation_m)?;
+        not_negative("base_station_height_m", self.base_station_height_m)?;
+        not_negative("access_point_height_m", self.access_point_height_m)?;
+        not_negative("device_height_m", self.device_height_m)?;
+        probability("indoor_share", self.indoor_share)?;
+        let area = Area::new(self);
+        let corner = (area.centre.x.abs() + 0.5 * area.width).hypot(0.5 * area.depth);
+        require(corner <= area.radius, "separation_m", || {
+            format!(
+                "the building reaches {corner:.1} m from the base station, beyond cell_radius_m = {}",
+                area.radius
+            )
+        })?;
+        for (index, &[x, y]) in self.positions.iter().flatten().enumerate() {
+            let distance = x.hypot(y);
+            require(distance <= area.radius, "positions", || {
+                format!(
+                    "client {} at [{x}, {y}] is outside the cell, cell_radius_m = {}",
+                    index + 1,
+                    area.radius
+                )
+            })?;
+        }
+        let given = self.positions.as_ref().map_or(clients, Vec::len);
+        require(given == clients, "positions", || {
+            format!("has {given} points for {clients} clients")
+        })
+    }
+
+    fn check_mobility(&self) -> Check {
+        if self.mobility == Mobility::None {
+            return Ok(());
+        }
+        probability("moving_share", self.moving_share)?;
+        positive("speed_m_per_s", self.speed_m_per_s)?;
+        not_negative("pause_seconds", self.pause_seconds)?;
+        let way = self.speed_m_per_s * self.round_seconds;
+        let key = if self.round_seconds > 1.0 { "round_seconds" } else { "speed_m_per_s" };
+        require(way <= 2.0 * self.cell_radius_m, key, || {
+            format!("a client would walk {way} m in a round, further than across the cell")
+        })
+    }
+
+    fn check_standards(&self) -> Check {
+        require(!self.standard_order.is_empty(), "standard_order", || {
+            "must name at least one standard".into()
+        })?;
+        for (name, station) in &self.stations {
+            let key = |last: &str| format!("stations.{name}.{last}");
+            require(
+                !["base_station", "access_point"].contains(&name.as_str()),
+                &format!("stations.{name}"),
+                || "is placed by separation_m and its height key: choose another name".into(),
+            )?;
+            finite(&key("x_m"), station.x_m)?;
+            finite(&key("y_m"), station.y_m)?;
+            not_negative(&key("height_m"), station.height_m)?;
+        }
+        // All that are described, used or not: a slip should not wait for its first use.
+        for (name, config) in &self.standards {
+            self.check_standard(&config.resolve(name)?)?;
+        }
+        for standard in self.used_standards()? {
+            self.check_standard(&standard)?;
+        }
+        Ok(())
+    }
+
+    fn check_standard(&self, standard: &Standard) -> Check {
+        let key = |last: &str| format!("standards.{}.{last}", standard.name);
+        positive(&key("bandwidth_hz"), standard.bandwidth_hz)?;
+        finite(&key("power_dbm"), standard.power_dbm)?;
+        positive(&key("carrier_hz"), standard.carrier_hz)?;
+        finite(&key("noise_dbm_per_hz"), standard.noise_dbm_per_hz)?;
+        positive(&key("reference_m"), standard.reference_m)?;
+        not_negative(&key("exponent"), standard.exponent)?;
+        not_negative(&key("wall_loss_db"), standard.wall_loss_db)?;
+        check_shadowing(&key("shadowing"), &standard.shadowing)?;
+        self.station(standard).map(|_| ())
+    }
+
+    /// The standards that clients use, each once, in the order of first use.
+    pub(crate) fn used_standards(&self) -> Result<Vec<Standard>, ConfigError> {
+        let mut used: Vec<Standard> = Vec::new();
+        for name in &self.standard_order {
+            if used.iter().any(|standard| standard.name == *name) {
+                continue;
+            }
+            used.push(match self.standards.get(name) {
+                Some(config) => config.resolve(name)?,
+                None => Standard::preset(name).ok_or_else(|| {
+                    let mut known: Vec<&str> = PRESETS.to_vec();
+                    known.extend(self.standards.keys().map(String::as_str));
+                    let reason =
+                        format!("unknown standard \"{name}\": known are {}", known.join(", "));
+                    ConfigError::new("standard_order", reason)
+                })?,
+            });
+        }
+        Ok(used)
+    }
+
+    /// The place and height of a standard's station.
+    pub(crate) fn station(&self, standard: &Standard) -> Result<(Point, f64), ConfigError> {
+        match standard.station.as_str() {
+            "base_station" => Ok((Point::default(), self.base_station_height_m)),
+            "access_point" => Ok((Area::new(self).centre, self.access_point_height_m)),
+            name => match self.stations.get(name) {
+                Some(station) => Ok((Point { x: station.x_m, y: station.y_m }, station.height_m)),
+                None => {
+                    let mut known = vec!["base_station", "access_point"];
+                    known.extend(self.stations.keys().map(String::as_str));
+                    Err(ConfigError::new(
+                        format!("standards.{}.station", standard.name),
+                        format!("unknown station \"{name}\": known are {}", known.join(", ")),
+                    ))
+                }
+            },
+        }
+    }
+}
+
+/// Ranges must cover every distance exactly once.
+fn check_shadowing(key: &str, ranges: &[ShadowingRange]) -> Check {
+    require(!ranges.is_empty(), key, || "must have at least one range of distances".into())?;
+    let mut end = 0.0;
+    for (index, range) in ranges.iter().enumerate() {
+        let refuse =
+            |reason: String| Err(ConfigError::new(key, format!("range {}: {reason}", index + 1)));
+        let ShadowingRange { from_m, to_m, sigma_db } = *range;
+        if !(0.0..=100.0).contains(&sigma_db) {
+            return refuse(format!("sigma_db must be between 0 and 100, not {sigma_db}"));
+        }
+        if !(from_m.is_finite() && from_m >= 0.0 && to_m > from_m) {
+            return refuse(format!("from_m = {from_m} must be 0 or more and below to_m = {to_m}"));
+        }
+        if from_m < end {
+            return refuse(format!(
+                "starts at {from_m} m and overlaps the range before, which ends at {end} m"
+            ));
+        }
+        if from_m > end {
+            return refuse(format!(
+                "starts at {from_m} m and leaves a gap: distances up to {end} m are covered"
+            ));
+        }
+        end = to_m;
+    }
+    require(end == f64::INFINITY, key, || {
+        format!("distances beyond {end} m are not covered: leave out the last to_m")
+    })
+}

@@ -1,0 +1,251 @@
+//! A network: a source of failures, with devices that break and clients that are late on top.
+
+use std::path::Path;
+
+use fedcote::random::{Key, Stream};
+use rand::RngExt;
+use rayon::prelude::*;
+
+use crate::config::{Kind, NetworkConfig, PerClient};
+use crate::error::{ConfigError, Error};
+use crate::geometry::{Area, Point};
+use crate::radio::Radio;
+use crate::stragglers::Lateness;
+use crate::trace::Trace;
+
+/// Where and how a client is in a round.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
+pub struct Place<'a> {
+    /// The client, from 0.
+    pub client: usize,
+    /// The name of its standard.
+    pub standard: &'a str,
+    /// East of the base station, in metres.
+    pub x: f64,
+    /// North of the base station, in metres.
+    pub y: f64,
+    /// Whether it is in the building.
+    pub indoor: bool,
+    /// To its station, in three dimensions, in metres.
+    pub distance: f64,
+    /// How much more its link could lose, in dB.
+    pub margin_db: f64,
+    /// The probability that its upload fails, for whatever reason.
+    pub failure: f64,
+}
+
+/// Something that makes uploads fail. Everything is a function of round and client.
+pub trait Source: Send + Sync + std::fmt::Debug {
+    /// The number of clients.
+    fn clients(&self) -> usize;
+
+    /// The probability that an upload fails.
+    fn failure(&self, round: u32, client: usize) -> f64;
+
+    /// Whether one upload arrives; true with probability 1 − `failure` over streams.
+    fn arrives(&self, round: u32, client: usize, stream: &mut Stream) -> bool {
+        stream.random::<f64>() >= self.failure(round, client)
+    }
+
+    /// Whether failures differ from round to round.
+    fn moves(&self) -> bool {
+        false
+    }
+
+    /// Where a client is, if it is anywhere.
+    fn place(&self, _round: u32, _client: usize) -> Option<Place<'_>> {
+        None
+    }
+
+    /// The corners of a client's way, up to the one after this round; empty if it stands.
+    fn route(&self, _round: u32, _client: usize) -> Vec<Point> {
+        Vec::new()
+    }
+
+    /// The cell and the building, if there are any.
+    fn area(&self) -> Option<Area> {
+        None
+    }
+
+    /// The stations in use.
+    fn stations(&self) -> Vec<(String, Point)> {
+        Vec::new()
+    }
+}
+
+/// The same probabilities in every round.
+#[derive(Debug)]
+struct Fixed {
+    clients: usize,
+    failure: PerClient,
+}
+
+impl Source for Fixed {
+    fn clients(&self) -> usize {
+        self.clients
+    }
+
+    fn failure(&self, _round: u32, client: usize) -> f64 {
+        self.failure.get(client)
+    }
+}
+
+/// Who fails when.
+#[derive(Debug)]
+pub struct Network {
+    source: Box<dyn Source>,
+    device: PerClient,
+    lateness: Option<Lateness>,
+    rate_bps: f64,
+}
+
+impl Network {
+    /// The network of this description for so many clients that upload models of so many parameters.
+    /// Relative trace files are looked for in `base`.
+    pub fn new(
+        config: &NetworkConfig,
+        clients: usize,
+        model_parameters: usize,
+        seed: u64,
+        base: &Path,
+    ) -> Result<Self, Error> {
+        config.check(clients)?;
+        let rate_bps =
+            config.bits_per_parameter * model_parameters as f64 / config.deadline_seconds;
+        let perfect = config.kind == Kind::Perfect;
+        let source: Box<dyn Source> = match config.kind {
+            Kind::Radio => Box::new(Radio::new(config, clients, rate_bps, seed)?),
+            Kind::Perfect => Box::new(Fixed { clients, failure: PerClient::All(0.0) }),
+            Kind::Fixed => {
+                let missing = || ConfigError::new("failure", "is missing");
+                let failure = config.failure.clone().ok_or_else(missing)?;
+                Box::new(Fixed { clients, failure })
+            }
+            Kind::Trace => {
+                let missing = || ConfigError::new("file", "is missing");
+                let file = base.join(config.file.as_ref().ok_or_else(missing)?);
+                Box::new(Trace::read(&file, clients, config.after_trace)?)
+            }
+        };
+        Ok(Self {
+            source,
+            device: if perfect { PerClient::All(0.0) } else { config.device_failure.clone() },
+            lateness: if perfect { None } else { Lateness::new(config) },
+            rate_bps,
+        })
+    }
+
+    /// A network with a source of failures of your own, and nothing else that fails.
+    ///
+    /// ```
+    /// use fedcote_radio::{Network, Source};
+    ///
+    /// /// Everybody fails every other round.
+    /// #[derive(Debug)]
+    /// struct Blinking;
+    ///
+    /// impl Source for Blinking {
+    ///     fn clients(&self) -> usize {
+    ///         3
+    ///     }
+    ///     fn failure(&self, round: u32, _client: usize) -> f64 {
+    ///         f64::from(round % 2)
+    ///     }
+    ///     fn moves(&self) -> bool {
+    ///         true
+    ///     }
+    /// }
+    ///
+    /// let network = Network::from_source(Box::new(Blinking), 1e6);
+    /// let mut failures = Vec::new();
+    /// network.failures(7, &mut failures);
+    /// assert_eq!(failures, [1.0, 1.0, 1.0]);
+    /// ```
+    pub fn from_source(source: Box<dyn Source>, rate_bps: f64) -> Self {
+        Self { source, device: PerClient::All(0.0), lateness: None, rate_bps }
+    }
+
+    /// The number of clients.
+    pub fn clients(&self) -> usize {
+        self.source.clients()
+    }
+
+    /// The rate at which a model must be uploaded: its bits over the deadline.
+    pub fn rate_bps(&self) -> f64 {
+        self.rate_bps
+    }
+
+    /// Whether failures differ from round to round.
+    pub fn moves(&self) -> bool {
+        self.source.moves()
+    }
+
+    /// Adds what fails beside the link: independent causes a and b fail with a + b − ab.
+    fn with_other_causes(&self, client: usize, link: f64) -> f64 {
+        let either = |a: f64, b: f64| a + b * (1.0 - a);
+        let late = self.lateness.as_ref().map_or(0.0, |lateness| lateness.failure(client));
+        either(either(link, self.device.get(client)), late)
+    }
+
+    /// The probability of every client's upload to fail in a round: link, device, lateness.
+    pub fn failures(&self, round: u32, out: &mut Vec<f64>) {
+        out.clear();
+        let failure = |client| self.with_other_causes(client, self.source.failure(round, client));
+        in_parallel(self.clients(), out, failure);
+    }
+
+    /// Whether one attempt to upload arrives. The key names the attempt: the same key, the same answer.
+    ///
+    /// # Panics
+    /// If there is no such client.
+    pub fn arrives(&self, round: u32, client: usize, key: Key) -> bool {
+        let mut stream = key.stream();
+        self.source.arrives(round, client, &mut stream)
+            && stream.random::<f64>() >= self.device.get(client)
+            && self.lateness.as_ref().is_none_or(|lateness| lateness.in_time(client, &mut stream))
+    }
+
+    /// Where everybody is in a round; empty for a network without places.
+    pub fn positions(&self, round: u32) -> Vec<Place<'_>> {
+        if self.source.area().is_none() {
+            return Vec::new();
+        }
+        let mut places = Vec::new();
+        in_parallel(self.clients(), &mut places, |client| {
+            let place = self.source.place(round, client)?;
+            let failure = self.with_other_causes(client, place.failure);
+            Some(Place { failure, ..place })
+        });
+        places.into_iter().flatten().collect()
+    }
+
+    /// The corners of a client's way, up to the one after this round; empty if it stands.
+    pub fn route(&self, round: u32, client: usize) -> Vec<Point> {
+        self.source.route(round, client)
+    }
+
+    /// The cell and the building; none for a network without places.
+    pub fn area(&self) -> Option<Area> {
+        self.source.area()
+    }
+
+    /// The stations in use, by name.
+    pub fn stations(&self) -> Vec<(String, Point)> {
+        self.source.stations()
+    }
+}
+
+/// Fills `out` with the value of every client. Values are independent, hence the same on any threads;
+/// few clients are not worth waking them.
+fn in_parallel<T: Send>(
+    clients: usize,
+    out: &mut Vec<T>,
+    value: impl Fn(usize) -> T + Send + Sync,
+) {
+    const CHUNK: usize = 4096;
+    if clients <= CHUNK {
+        out.extend((0..clients).map(value));
+    } else {
+        (0..clients).into_par_iter().with_min_len(CHUNK).map(value).collect_into_vec(out);
+    }
+}

@@ -1,0 +1,252 @@
+//! Failures of wireless links: geometry and mobility give distances, standards give margins.
+
+use fedcote::random::{Key, Purpose, Stream};
+use rand_distr::{Distribution, Exp1, StandardNormal};
+use rayon::prelude::*;
+
+use crate::config::{Mobility, NetworkConfig};
+use crate::error::ConfigError;
+use crate::fading::{Rayleigh, Variation};
+use crate::geometry::{Area, Point};
+use crate::link::LinkBudget;
+use crate::mobility::{Walk, Waypoint, movers, route_stream};
+use crate::network::{Place, Source};
+use crate::standard::Standard;
+
+/// A standard with its station.
+#[derive(Debug)]
+struct Service {
+    standard: Standard,
+    station: Point,
+    height: f64,
+    indoors: bool,
+    /// For each shadowing range.
+    variation: Vec<Variation>,
+}
+
+#[derive(Debug)]
+enum Movement {
+    Stand,
+    Walk(Walk),
+    Waypoint(Waypoint),
+}
+
+#[derive(Debug)]
+struct Client {
+    start: Point,
+    movement: Movement,
+}
+
+/// A client's link at one moment.
+struct Link<'a> {
+    budget: LinkBudget,
+    variation: &'a Variation,
+    sigma_db: f64,
+    indoor: bool,
+    distance: f64,
+}
+
+/// Wireless clients in a cell.
+#[derive(Debug)]
+pub(crate) struct Radio {
+    area: Area,
+    services: Vec<Service>,
+    /// The services of clients 0, 1, …, repeated.
+    order: Vec<usize>,
+    clients: Vec<Client>,
+    seed: u64,
+    rate_bps: f64,
+    excess_db: f64,
+    device_height: f64,
+    speed: f64,
+    round_seconds: f64,
+    fades: bool,
+}
+
+impl Radio {
+    /// From a configuration that has been checked.
+    pub(crate) fn new(
+        config: &NetworkConfig,
+        clients: usize,
+        rate_bps: f64,
+        seed: u64,
+    ) -> Result<Self, ConfigError> {
+        let area = Area::new(config);
+        let standards = config.used_standards()?;
+        let order = config
+            .standard_order
+            .iter()
+            .map(|name| standards.iter().position(|standard| standard.name == *name))
+            .collect::<Option<Vec<usize>>>()
+            .unwrap_or_default();
+        let services = standards
+            .into_iter()
+            .map(|standard| {
+                let (station, height) = config.station(&standard)?;
+                let variation = standard
+                    .shadowing
+                    .iter()
+                    .map(|range| match config.rayleigh {
+                        true => Variation::Fading(Rayleigh::new(range.sigma_db)),
+                        false => Variation::Shadowing(range.sigma_db),
+                    })
+                    .collect();
+                Ok(Service { indoors: area.indoors(station), station, height, variation, standard })
+            })
+            .collect::<Result<Vec<_>, ConfigError>>()?;
+
+        let indoor = share_of(config.indoor_share, clients);
+        let moving = match config.mobility {
+            Mobility::None => vec![false; clients],
+            _ => movers(clients, share_of(config.moving_share, clients), seed),
+        };
+        let clients = (0..clients)
+            .into_par_iter()
+            .map(|client| {
+                let mut stream = Key::new(seed, Purpose::Placement).client(client as u64).stream();
+                let start = match &config.positions {
+                    Some(positions) => Point { x: positions[client][0], y: positions[client][1] },
+                    None if client < indoor => area.draw_indoors(&mut stream),
+                    None => area.draw_outdoors(&mut stream),
+                };
+                let movement = match config.mobility {
+                    Mobility::Walk if moving[client] => {
+                        Movement::Walk(Walk::new(start, &area, &mut route_stream(seed, client)))
+                    }
+                    Mobility::Waypoint if moving[client] => Movement::Waypoint(Waypoint {
+                        indoor_share: config.indoor_share,
+                        speed: config.speed_m_per_s,
+                        pause: config.pause_seconds,
+                    }),
+                    _ => Movement::Stand,
+                };
+                Client { start, movement }
+            })
+            .collect();
+
+        Ok(Self {
+            area,
+            services,
+            order,
+            clients,
+            seed,
+            rate_bps,
+            excess_db: config.outdoor_excess_loss_db,
+            device_height: config.device_height_m,
+            speed: config.speed_m_per_s,
+            round_seconds: config.round_seconds,
+            fades: config.rayleigh,
+        })
+    }
+
+    fn service(&self, client: usize) -> &Service {
+        &self.services[self.order[client % self.order.len()]]
+    }
+
+    /// Where a client is in a round.
+    fn locate(&self, round: u32, client: usize) -> Point {
+        let seconds = f64::from(round) * self.round_seconds;
+        let Client { start, movement } = &self.clients[client];
+        match movement {
+            Movement::Stand => *start,
+            Movement::Walk(walk) => walk.after(self.speed * seconds),
+            Movement::Waypoint(waypoint) => {
+                let mut stream = route_stream(self.seed, client);
+                waypoint.after(seconds, *start, &self.area, &mut stream, |_| ())
+            }
+        }
+    }
+
+    fn link(&self, client: usize, point: Point) -> Link<'_> {
+        let service = self.service(client);
+        let indoor = self.area.indoors(point);
+        let distance = service.station.distance(point).hypot(service.height - self.device_height);
+        let excess_db = if indoor { 0.0 } else { self.excess_db };
+        let range = service.standard.range(distance);
+        Link {
+            budget: service.standard.link(distance, indoor != service.indoors, excess_db),
+            variation: &service.variation[range],
+            sigma_db: service.standard.shadowing[range].sigma_db,
+            indoor,
+            distance,
+        }
+    }
+}
+
+/// The number of clients that is this share of all.
+fn share_of(share: f64, clients: usize) -> usize {
+    (share * clients as f64).round() as usize
+}
+
+impl Source for Radio {
+    fn clients(&self) -> usize {
+        self.clients.len()
+    }
+
+    fn failure(&self, round: u32, client: usize) -> f64 {
+        let link = self.link(client, self.locate(round, client));
+        link.variation.outage(link.budget.margin_db(self.rate_bps))
+    }
+
+    /// Draws shadowing, and fading if there is any, and compares capacity with rate.
+    fn arrives(&self, round: u32, client: usize, stream: &mut Stream) -> bool {
+        let link = self.link(client, self.locate(round, client));
+        let unit: f64 = StandardNormal.sample(stream);
+        let mut gain_db = link.sigma_db * unit;
+        if self.fades {
+            let fading: f64 = Exp1.sample(stream);
+            gain_db += 10.0 * fading.log10();
+        }
+        link.budget.capacity_bps(gain_db) > self.rate_bps
+    }
+
+    fn moves(&self) -> bool {
+        self.clients.iter().any(|client| !matches!(client.movement, Movement::Stand))
+    }
+
+    fn place(&self, round: u32, client: usize) -> Option<Place<'_>> {
+        let point = self.locate(round, client);
+        let link = self.link(client, point);
+        let margin_db = link.budget.margin_db(self.rate_bps);
+        Some(Place {
+            client,
+            standard: &self.service(client).standard.name,
+            x: point.x,
+            y: point.y,
+            indoor: link.indoor,
+            distance: link.distance,
+            margin_db,
+            failure: link.variation.outage(margin_db),
+        })
+    }
+
+    fn route(&self, round: u32, client: usize) -> Vec<Point> {
+        let Client { start, movement } = &self.clients[client];
+        match movement {
+            Movement::Stand => Vec::new(),
+            Movement::Walk(walk) => walk.route(),
+            Movement::Waypoint(waypoint) => {
+                let mut corners = Vec::new();
+                let seconds = f64::from(round) * self.round_seconds;
+                let mut stream = route_stream(self.seed, client);
+                waypoint
+                    .after(seconds, *start, &self.area, &mut stream, |point| corners.push(point));
+                corners
+            }
+        }
+    }
+
+    fn area(&self) -> Option<Area> {
+        Some(self.area)
+    }
+
+    fn stations(&self) -> Vec<(String, Point)> {
+        let mut stations: Vec<(String, Point)> = Vec::new();
+        for service in &self.services {
+            if !stations.iter().any(|(name, _)| *name == service.standard.station) {
+                stations.push((service.standard.station.clone(), service.station));
+            }
+        }
+        stations
+    }
+}
