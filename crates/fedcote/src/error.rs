@@ -90,11 +90,7 @@ pub(crate) fn check_draws(draws: u64) -> Result<(), Error> {
 }
 
 /// Checks that `found` values were given where `expected` belong.
-pub(crate) fn check_length(
-    what: &'static str,
-    expected: usize,
-    found: usize,
-) -> Result<(), Error> {
+pub(crate) fn check_length(what: &'static str, expected: usize, found: usize) -> Result<(), Error> {
     if expected == found { Ok(()) } else { Err(Error::Length { what, expected, found }) }
 }
 

@@ -1,10 +1,19 @@
 //! Client selection probabilities for federated learning over unreliable networks.
 #![deny(missing_docs)]
 
+pub mod appearance;
+mod chunks;
+pub mod divergence;
 pub mod draw;
 mod error;
 pub mod estimate;
+pub mod federation;
+pub mod invert;
 pub mod random;
+pub mod solve;
 mod special;
+pub mod target;
 
-pub use error::Error;
+pub use error::{Error, MAX_DRAWS};
+pub use federation::{Federation, FederationSpec};
+pub use solve::{Evaluation, Method, Options, Solution, Warning, evaluate, select};

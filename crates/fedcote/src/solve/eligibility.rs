@@ -1,0 +1,93 @@
+//! Who may be selected: a threshold on the failure probability that must not lose a label.
+//!
+//! Excluding clients above a threshold can exclude every holder of a label, and the model never sees that
+//! label again. Such a label gets back its most reliable holders.
+
+use super::Warning;
+use crate::error::Error;
+use crate::federation::Federation;
+
+/// Who may be selected, and what happened to labels.
+#[derive(Debug)]
+pub struct Eligibility {
+    pub eligible: Vec<bool>,
+    /// Labels with the clients taken back for them.
+    pub restored: Vec<(usize, Vec<usize>)>,
+    pub warnings: Vec<Warning>,
+}
+
+impl Eligibility {
+    pub fn new(federation: &Federation, threshold: f64, coverage: bool) -> Result<Self, Error> {
+        if !(0.0..=1.0).contains(&threshold) {
+            let legal = "from 0 to 1";
+            return Err(Error::Parameter { name: "threshold", legal, value: threshold });
+        }
+        let failure = federation.failure();
+        if failure.iter().all(|&failure| failure >= 1.0) {
+            return Err(Error::NobodyArrives);
+        }
+        let mut eligible: Vec<bool> =
+            failure.iter().map(|&failure| failure <= threshold && failure < 1.0).collect();
+        let mut restored = Vec::new();
+        let mut warnings = Vec::new();
+
+        // The best failure of each label's holders; it also tells whether one is eligible already.
+        let mut best = vec![f64::INFINITY; federation.classes()];
+        for (client, &failure) in failure.iter().enumerate() {
+            for (best, &label) in best.iter_mut().zip(federation.labels(client)) {
+                if label > 0.0 && failure < *best {
+                    *best = failure;
+                }
+            }
+        }
+        for (label, &best) in best.iter().enumerate() {
+            if federation.global_labels()[label] == 0.0 || (best <= threshold && best < 1.0) {
+                continue;
+            }
+            if best >= 1.0 {
+                warnings.push(Warning::LabelUnreachable { label });
+            } else if coverage {
+                let holds = |&client: &usize| {
+                    failure[client] == best && federation.labels(client)[label] > 0.0
+                };
+                restored.push((label, (0..federation.len()).filter(holds).collect::<Vec<_>>()));
+            } else {
+                warnings.push(Warning::LabelLost { label });
+            }
+        }
+        for &client in restored.iter().flat_map(|(_, clients)| clients) {
+            eligible[client] = true;
+        }
+        if !eligible.contains(&true) {
+            return Err(Error::NobodyEligible(threshold));
+        }
+        Ok(Self { eligible, restored, warnings })
+    }
+
+    /// All warnings, the restored labels' with what they cost under this selection.
+    pub fn warnings(self, federation: &Federation, draws: u64, selection: &[f64]) -> Vec<Warning> {
+        let failure = federation.failure();
+        let mut taken_back = vec![false; if self.restored.is_empty() { 0 } else { failure.len() }];
+        for &client in self.restored.iter().flat_map(|(_, clients)| clients) {
+            taken_back[client] = true;
+        }
+        let (mut others, mut arriving) = (0.0, 0.0);
+        for (client, _) in taken_back.iter().enumerate().filter(|(_, taken_back)| !**taken_back) {
+            others += selection[client];
+            arriving += selection[client] * (1.0 - failure[client]);
+        }
+        let mut warnings = self.warnings;
+        for (label, clients) in self.restored {
+            let lost =
+                |&client: &usize| selection[client] * (arriving / others - (1.0 - failure[client]));
+            let arrivals_lost = if others > 0.0 {
+                draws as f64 * clients.iter().map(lost).sum::<f64>()
+            } else {
+                0.0
+            };
+            let clients = clients.iter().map(|&client| federation.id(client).into()).collect();
+            warnings.push(Warning::LabelRestored { label, clients, arrivals_lost });
+        }
+        warnings
+    }
+}
