@@ -4,6 +4,7 @@
 
 use std::fmt::{self, Write};
 
+use crate::font;
 use crate::theme::{self, Theme};
 
 /// Where a text is anchored horizontally.
@@ -69,6 +70,19 @@ pub struct Svg {
     title: String,
     description: String,
     body: String,
+    texts: Vec<Text>,
+}
+
+/// A text and the place of its mark in the body; kept apart so that it can become outlines.
+#[derive(Clone, Debug)]
+struct Text {
+    at: usize,
+    x: f64,
+    y: f64,
+    degrees: f64,
+    anchor: Anchor,
+    class: String,
+    text: String,
 }
 
 impl Svg {
@@ -80,6 +94,7 @@ impl Svg {
             title: title.to_owned(),
             description: description.to_owned(),
             body: String::new(),
+            texts: Vec::new(),
         }
     }
 
@@ -151,16 +166,8 @@ impl Svg {
         class: &str,
         text: &str,
     ) {
-        let _ = write!(self.body, r#"<text class="{}" x="{}" y="{}""#, Escaped(class), N(x), N(y));
-        match anchor {
-            Anchor::Start => {}
-            Anchor::Middle => self.body.push_str(r#" text-anchor="middle""#),
-            Anchor::End => self.body.push_str(r#" text-anchor="end""#),
-        }
-        if degrees != 0.0 {
-            let _ = write!(self.body, r#" transform="rotate({} {} {})""#, N(degrees), N(x), N(y));
-        }
-        let _ = write!(self.body, ">{}</text>", Escaped(text));
+        let (class, text, at) = (class.to_owned(), text.to_owned(), self.body.len());
+        self.texts.push(Text { at, x, y, degrees, anchor, class, text });
     }
 
     /// A group of shapes that share a class.
@@ -180,22 +187,31 @@ impl Svg {
 
     /// The `<svg>` element for a page that carries [`theme::css`] itself.
     pub fn inline(&self) -> String {
-        self.element("")
+        self.element("", Text::element)
     }
 
     /// A file of its own, which follows the reader's preference for light or dark.
     pub fn document(&self) -> String {
-        self.element(&theme::css())
+        self.element(&theme::css(), Text::element)
     }
 
-    /// A file of its own in one theme with plain colours, for programs that know no CSS variables.
+    /// A file of its own in one theme, with plain colours and with texts as outlines: it looks the same in
+    /// programs that know no CSS variables, and on machines without fonts.
     pub fn themed(&self, theme: Theme) -> String {
-        self.element(&theme::css_of(theme))
+        self.element(&theme::css_of(theme), Text::outline)
     }
 
-    fn element(&self, style: &str) -> String {
+    fn element(&self, style: &str, write_text: fn(&Text, &mut String)) -> String {
+        let mut body = String::with_capacity(self.body.len() + 96 * self.texts.len());
+        let mut done = 0;
+        for text in &self.texts {
+            body.push_str(&self.body[done..text.at]);
+            write_text(text, &mut body);
+            done = text.at;
+        }
+        body.push_str(&self.body[done..]);
         // Ids must differ between the figures of a page, and not between two runs of the program.
-        let id = fingerprint(&[&self.title, &self.description, &self.body]);
+        let id = fingerprint(&[&self.title, &self.description, &body]);
         let (width, height) = (N(self.width), N(self.height));
         let mut out = format!(
             r#"<svg xmlns="http://www.w3.org/2000/svg" class="fig" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" aria-labelledby="t{id:x} d{id:x}"><title id="t{id:x}">{}</title><desc id="d{id:x}">{}</desc>"#,
@@ -206,7 +222,7 @@ impl Svg {
             let _ = write!(out, "<style>{style}</style>");
             let _ = write!(out, r#"<rect class="paper" width="{width}" height="{height}"/>"#);
         }
-        out.push_str(&self.body);
+        out.push_str(&body);
         out.push_str("</svg>");
         out
     }
@@ -217,6 +233,40 @@ impl Svg {
             let _ = write!(self.body, r#" {key}="{}""#, N(value));
         }
         self.body.push_str("/>");
+    }
+}
+
+impl Text {
+    fn element(&self, out: &mut String) {
+        let Self { x, y, class, text, .. } = self;
+        let _ = write!(out, r#"<text class="{}" x="{}" y="{}""#, Escaped(class), N(*x), N(*y));
+        match self.anchor {
+            Anchor::Start => {}
+            Anchor::Middle => out.push_str(r#" text-anchor="middle""#),
+            Anchor::End => out.push_str(r#" text-anchor="end""#),
+        }
+        self.turn(out);
+        let _ = write!(out, ">{}</text>", Escaped(text));
+    }
+
+    fn outline(&self, out: &mut String) {
+        let Self { x, y, class, text, .. } = self;
+        let style = theme::text(class);
+        let back = match self.anchor {
+            Anchor::Start => 0.0,
+            Anchor::Middle => font::width(text, style) / 2.0,
+            Anchor::End => font::width(text, style),
+        };
+        let _ = write!(out, r#"<path class="text {}""#, Escaped(class));
+        self.turn(out);
+        let _ = write!(out, r#" d="{}"/>"#, font::outline(text, style, x - back, *y));
+    }
+
+    fn turn(&self, out: &mut String) {
+        if self.degrees != 0.0 {
+            let (degrees, x, y) = (N(self.degrees), N(self.x), N(self.y));
+            let _ = write!(out, r#" transform="rotate({degrees} {x} {y})""#);
+        }
     }
 }
 

@@ -12,7 +12,7 @@
 //! | `fill`, `band`, `soft`, `hollow` | filled; 16 %, 45 % opaque; outlined in the current colour on paper |
 //! | `grid`, `axis`, `rule` | grid lines, axis lines, dashed reference lines |
 //! | `paper`, `shade`, `indoor`, `outdoor` | background, a marked region, the floors of the network map |
-//! | `head`, `name`, `label`, `tick`, `note` | texts: panel heading, direct label, axis label, tick, remark |
+//! | `head`, `name`, `strong`, `label`, `tick`, `note` | texts: panel heading, direct label, the same in bold, axis label, tick, remark |
 //! | `halo` | a text that stays readable on top of lines |
 
 use std::fmt::Write;
@@ -92,31 +92,49 @@ const PALETTE: [(&str, &str, &str); 19] = [
     ("shade", "#f1f3f5", "#1e232a"),
     ("indoor", "#f3eddf", "#2c281d"),
     ("outdoor", "#eef3ee", "#1a221c"),
-    ("good", "#0072b2", "#4ea8e8"),
-    ("bad", "#d55e00", "#ff8a4c"),
+    ("good", "#0072b2", "#3d9be0"),
+    ("bad", "#d55e00", "#f07030"),
     ("accent", "#00609a", "#6cb8f0"),
-    ("c0", "#0072b2", "#4ea8e8"),
-    ("c1", "#d55e00", "#ff8a4c"),
-    ("c2", "#009e73", "#2fc79a"),
-    ("c3", "#b5438b", "#e58ac0"),
-    ("c4", "#a37a00", "#e6c229"),
-    ("c5", "#2f9fd0", "#8fe0f5"),
-    ("c6", "#43308f", "#9d84f0"),
-    ("c7", "#6f7780", "#9aa3ad"),
+    ("c0", "#0072b2", "#3d9be0"),
+    ("c1", "#d55e00", "#f07030"),
+    ("c2", "#119c62", "#5fc96a"),
+    ("c3", "#a8277a", "#d86fb0"),
+    ("c4", "#7a5c00", "#f2d24b"),
+    ("c5", "#3e97ec", "#8fdcff"),
+    ("c6", "#4a35a8", "#7a5fd8"),
+    ("c7", "#1b1f24", "#f5f6f7"),
 ];
 
-/// The family that every figure asks for first.
+/// The size, weight and colour of a kind of text.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TextStyle {
+    /// Height of the font in pixels.
+    pub size: f64,
+    /// Bold rather than regular.
+    pub bold: bool,
+    colour: &'static str,
+}
+
+const TEXTS: [(&str, TextStyle); 6] = [
+    ("name", TextStyle { size: 12.0, bold: false, colour: "ink" }),
+    ("head", TextStyle { size: 14.0, bold: true, colour: "ink" }),
+    ("label", TextStyle { size: 12.0, bold: false, colour: "muted" }),
+    ("tick", TextStyle { size: 11.0, bold: false, colour: "muted" }),
+    ("note", TextStyle { size: 11.0, bold: false, colour: "muted" }),
+    ("strong", TextStyle { size: 12.0, bold: true, colour: "ink" }),
+];
+
+/// How a text of this class looks; `name` when none of its classes is a kind of text.
+pub fn text(class: &str) -> TextStyle {
+    let kind = |class: &str| TEXTS.iter().find(|(name, _)| *name == class).map(|&(_, style)| style);
+    class.split(' ').find_map(kind).unwrap_or(TEXTS[0].1)
+}
+
+/// The family that every figure asks for first; [`crate::font`] carries it.
 const FAMILY: &str = "Inter,'Helvetica Neue',Arial,'Liberation Sans',sans-serif";
 
 /// What the classes mean, with colours as variables.
 const RULES: &str = "\
-.fig text{font-family:FAMILY;font-size:12px;fill:var(--fc-ink)}\
-.fig .head{font-size:14px;font-weight:600}\
-.fig .name{font-size:12px}\
-.fig .label{font-size:12px;fill:var(--fc-muted)}\
-.fig .tick{font-size:11px;fill:var(--fc-muted)}\
-.fig .note{font-size:11px;fill:var(--fc-muted)}\
-.fig .strong{font-weight:600}\
 .fig .halo{stroke:var(--fc-paper);stroke-width:3px;paint-order:stroke;stroke-linejoin:round}\
 .fig .paper{fill:var(--fc-paper)}\
 .fig .shade{fill:var(--fc-shade)}\
@@ -181,9 +199,133 @@ fn scheme(theme: Theme) -> String {
 }
 
 fn rules() -> String {
-    let mut out = RULES.replace("FAMILY", FAMILY);
+    let mut out = format!(".fig text{{font-family:{FAMILY}}}{RULES}");
+    for (class, TextStyle { size, bold, colour }) in TEXTS {
+        let weight = if bold { 600 } else { 400 };
+        let _ = write!(
+            out,
+            ".fig .{class}{{font-size:{size}px;font-weight:{weight};fill:var(--fc-{colour})}}"
+        );
+    }
     for number in 0..COLOURS {
         let _ = write!(out, ".fig .c{number}{{color:var(--fc-c{number})}}");
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn linear(hex: &str) -> [f64; 3] {
+        [1, 3, 5].map(|at| {
+            let value = f64::from(u8::from_str_radix(&hex[at..at + 2], 16).unwrap()) / 255.0;
+            if value <= 0.04045 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
+        })
+    }
+
+    fn times(matrix: [[f64; 3]; 3], vector: [f64; 3]) -> [f64; 3] {
+        matrix.map(|row| row.iter().zip(vector).map(|(a, b)| a * b).sum())
+    }
+
+    /// Oklab (Ottosson 2020), in which distances follow what people see.
+    fn oklab(rgb: [f64; 3]) -> [f64; 3] {
+        let cones = times(
+            [
+                [0.4122214708, 0.5363325363, 0.0514459929],
+                [0.2119034982, 0.6806995451, 0.1073969566],
+                [0.0883024619, 0.2817188376, 0.6299787005],
+            ],
+            rgb.map(|value| value.clamp(0.0, 1.0)),
+        );
+        times(
+            [
+                [0.2104542553, 0.7936177850, -0.0040720468],
+                [1.9779984951, -2.4285922050, 0.4505937099],
+                [0.0259040371, 0.7827717662, -0.8086757660],
+            ],
+            cones.map(f64::cbrt),
+        )
+    }
+
+    /// Full colour blindness of the three kinds (Machado, Oliveira and Fernandes 2009), and none.
+    const EYES: [[[f64; 3]; 3]; 4] = [
+        [
+            [0.152286, 1.052583, -0.204868],
+            [0.114503, 0.786281, 0.099216],
+            [-0.003882, -0.048116, 1.051998],
+        ],
+        [
+            [0.367322, 0.860646, -0.227968],
+            [0.280085, 0.672501, 0.047413],
+            [-0.011820, 0.042940, 0.968881],
+        ],
+        [
+            [1.255528, -0.076749, -0.178779],
+            [-0.078411, 0.930809, 0.147602],
+            [0.004733, 0.691367, 0.303900],
+        ],
+        [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
+    ];
+
+    #[test]
+    fn series_keep_apart_for_every_reader() {
+        for theme in [Theme::Light, Theme::Dark] {
+            let series: Vec<_> =
+                (0..COLOURS).map(|n| linear(colour(&format!("c{n}"), theme).unwrap())).collect();
+            for (one, a) in series.iter().enumerate() {
+                for (two, b) in series.iter().enumerate().take(one) {
+                    for eye in EYES {
+                        let (x, y) = (oklab(times(eye, *a)), oklab(times(eye, *b)));
+                        let apart: f64 = x.iter().zip(y).map(|(p, q)| (p - q).powi(2)).sum();
+                        // A just noticeable difference is about 0.02.
+                        assert!(apart.sqrt() > 0.065, "c{one} and c{two}, {theme:?}: {apart}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn contrast_as_the_web_guidelines_ask() {
+        let luminance = |hex: &str| {
+            linear(hex).iter().zip([0.2126, 0.7152, 0.0722]).map(|(a, b)| a * b).sum::<f64>()
+        };
+        for theme in [Theme::Light, Theme::Dark] {
+            let contrast = |one: &str, two: &str| {
+                let (a, b) = (
+                    luminance(colour(one, theme).unwrap()) + 0.05,
+                    luminance(colour(two, theme).unwrap()) + 0.05,
+                );
+                a.max(b) / a.min(b)
+            };
+            for text in ["ink", "muted", "accent"] {
+                for paper in ["paper", "shade", "indoor", "outdoor"] {
+                    assert!(contrast(text, paper) >= 4.5, "{text} on {paper}, {theme:?}");
+                }
+            }
+            for shape in (0..COLOURS).map(|n| format!("c{n}")).chain(["good".into(), "bad".into()])
+            {
+                assert!(contrast(&shape, "paper") >= 3.0, "{shape}, {theme:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn known_schemes_keep_their_style() {
+        let few = styles(&["fedcote", "mine"]);
+        let many = styles(&["mine", "other", "ideal", "fedavg", "fedcote"]);
+        assert_eq!(few[0], many[4]);
+        assert_eq!(few[0], Style::new(0));
+        let mut seen = many.clone();
+        seen.dedup();
+        assert_eq!(seen.len(), 5);
+        assert!(KNOWN.iter().enumerate().all(|(i, a)| KNOWN[..i].iter().all(|b| a.1 != b.1)));
+    }
+
+    #[test]
+    fn one_theme_has_no_variables_left() {
+        assert!(!css_of(Theme::Dark).contains("var("));
+        assert!(css().contains("var(--fc-ink)"));
+    }
 }
