@@ -7,7 +7,13 @@
 
 pub mod data;
 mod error;
+mod evaluate;
 mod kernels;
 pub mod models;
+mod partition;
+pub mod train;
 
 pub use error::Error;
+pub use evaluate::{ClassEvaluation, Evaluation, evaluate, gradient_over, loss_over};
+pub use partition::{Partition, partition};
+pub use kernels::Path;

@@ -23,3 +23,21 @@ pub fn cross_entropy(logits: &mut [f32], labels: &[u8], classes: usize) -> f32 {
     }
     (sum * f64::from(scale)) as f32
 }
+
+/// Each sample's cross-entropy and the class with the highest logit, the first of equals.
+pub fn sample_losses<'a>(
+    logits: &'a [f32],
+    labels: &'a [u8],
+    classes: usize,
+) -> impl Iterator<Item = (f32, usize)> + 'a {
+    logits.chunks_exact(classes).zip(labels).map(|(row, &label)| {
+        let mut best = 0;
+        for (class, &value) in row.iter().enumerate() {
+            if value > row[best] {
+                best = class;
+            }
+        }
+        let total: f32 = row.iter().map(|value| (value - row[best]).exp()).sum();
+        (total.ln() - (row[usize::from(label)] - row[best]), best)
+    })
+}

@@ -4,6 +4,7 @@
 
 mod loss;
 mod mlp;
+mod resnet20;
 
 use std::any::Any;
 
@@ -11,8 +12,9 @@ use fedcote::random::{Key, Stream};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
-pub use loss::cross_entropy;
+pub use loss::{cross_entropy, sample_losses};
 pub use mlp::Mlp;
+pub use resnet20::ResNet20;
 
 use crate::{Error, data::Shape};
 
@@ -168,7 +170,7 @@ pub fn build(spec: &ModelSpec, shape: Shape, classes: usize) -> Result<Box<dyn M
         ModelKind::Softmax => &[][..],
         ModelKind::Mlp => spec.hidden.as_deref().unwrap_or(&[30]),
         ModelKind::Resnet20 => {
-            return Err(Error::setting("model.kind", "resnet20 is not built yet"));
+            return Ok(Box::new(ResNet20::new(shape, classes)));
         }
     };
     if hidden.contains(&0) {
