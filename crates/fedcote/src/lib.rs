@@ -9,6 +9,7 @@ mod error;
 pub mod estimate;
 pub mod federation;
 pub mod invert;
+mod procedure;
 pub mod random;
 pub mod solve;
 mod special;
@@ -16,4 +17,5 @@ pub mod target;
 
 pub use error::{Error, MAX_DRAWS};
 pub use federation::{Federation, FederationSpec};
+pub use procedure::{Draws, Uploads};
 pub use solve::{Evaluation, Method, Options, Solution, Warning, evaluate, select};
