@@ -9,6 +9,7 @@ mod error;
 pub mod estimate;
 pub mod federation;
 pub mod invert;
+mod pair;
 mod procedure;
 pub mod random;
 pub mod solve;

@@ -87,6 +87,38 @@ pub(crate) fn gauss_legendre(n: usize) -> Vec<(f64, f64)> {
     rule
 }
 
+/// Nodes a panel of [`unit_rule`].
+const PANEL: usize = 16;
+
+/// How many nodes [`unit_rule`] has.
+pub(crate) fn unit_rule_len(degree: u64) -> usize {
+    let panels = 1 + degree.next_power_of_two().trailing_zeros() as usize;
+    (degree / 2 + 1).min((panels * PANEL) as u64) as usize
+}
+
+/// A rule for `∫₀¹ f(t) dt` as pairs of `1 − t` and weight, for polynomials of degree below `degree` with
+/// non-negative coefficients.
+///
+/// Gauss–Legendre, exact, when that has fewer nodes; else composite, on panels `1 − t ∈ [0, h], [h, 2h], [2h, 4h], …, [½, 1]`
+/// with `h ≤ 1/degree`. Such polynomials are bounded by `f(1)` on the unit disc and by `e f(1)` within `1/degree` of
+/// it, so the ellipse of every panel with `ρ ≥ 5.8` lies where `f` is small: the error is of the order
+/// `f(1) · 5.8^(−32)`, below rounding.
+pub(crate) fn unit_rule(degree: u64) -> Vec<(f64, f64)> {
+    let gauss = (degree / 2 + 1) as usize;
+    if gauss <= unit_rule_len(degree) {
+        return gauss_legendre(gauss);
+    }
+    let panel = gauss_legendre(PANEL);
+    let mut rule = Vec::with_capacity(unit_rule_len(degree));
+    let (mut start, mut width) = (0.0, 1.0 / degree.next_power_of_two() as f64);
+    while start < 1.0 {
+        rule.extend(panel.iter().map(|(x, weight)| (start + width * x, width * weight)));
+        start += width;
+        width = start;
+    }
+    rule
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -125,6 +157,23 @@ mod tests {
             for probability in [0.025, 0.5, 0.975] {
                 let x = beta_quantile(a, b, probability);
                 assert!((beta_probability(a, b, x) - probability).abs() < 1e-10, "{a} {b}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_composite_rule_integrates_powers_up_to_its_degree() {
+        for degree in [1, 2, 9, 255, 300, 1000, 1_000_000, 1_000_000_000] {
+            let rule = unit_rule(degree);
+            assert_eq!(rule.len(), unit_rule_len(degree));
+            for power in [0, 1, 7, degree / 100, degree / 3, degree - 1] {
+                if power < degree {
+                    let power = power as f64;
+                    let sum: f64 =
+                        rule.iter().map(|(x, weight)| weight * (power * (-x).ln_1p()).exp()).sum();
+                    let exact = 1.0 / (power + 1.0);
+                    assert!((sum / exact - 1.0).abs() < 1e-12, "{degree} {power}: {sum}");
+                }
             }
         }
     }

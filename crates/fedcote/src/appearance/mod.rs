@@ -2,10 +2,14 @@
 
 mod gram;
 mod independent;
+#[cfg(test)]
+mod oracle;
 mod series;
+mod systematic;
 
 pub(crate) use independent::check_selection;
 pub use independent::{Independent, appearance, gradient};
+pub use systematic::Systematic;
 
 use crate::error::Error;
 

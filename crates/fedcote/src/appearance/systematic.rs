@@ -1,0 +1,441 @@
+//! Systematic draws: the effective appearance, exactly, with an upload per draw or per client.
+//!
+//! With the offset `u` uniform in `[0, 1/K)`, the points `u + k/K` on the cumulative selection ([`crate::draw`]) give
+//! a list of draws that changes at most `N − 1` times as `u` moves: whenever a point passes the border between two
+//! neighbours in the order. The appearance is therefore a finite sum over the intervals between these places,
+//! weighted by their lengths. For one list with counts `n_j`, let
+//!
+//! ```text
+//! F_j(t) = (ε_j + (1 − ε_j) t)^{n_j}     one upload a draw,
+//! F_j(t) = ε_j + (1 − ε_j) t^{n_j}       one upload a client,
+//! ```
+//!
+//! the generating function of what arrives from client `j`. Writing `1/T = ∫ t^{T−1} dt` for the number `T` of draws that
+//! arrived, the share of client `i`, given that somebody arrived, is
+//!
+//! ```text
+//! ∫₀¹ P(t) (ln F_i)'(t) dt / (1 − P(0)) ,        P = Π_j F_j .
+//! ```
+//!
+//! The integrand is a polynomial of degree `K − 1`, which a Gauss–Legendre rule of `⌊K/2⌋ + 1` nodes integrates exactly; for
+//! large `K` fewer nodes on panels that halve towards `t = 1` do it to rounding. Lists in which every client has
+//! failure probability 1 are drawn anew.
+//!
+//! **Cost.** `(ln F_i)'` depends on the list only through `n_i`, and `n_i` changes at most twice. So one running sum per
+//! node, `R(t) = Σ length · P(t) / (1 − P(0))`, serves all clients: each is settled when its count changes. That
+//! takes `O(N)` steps of as many operations as there are nodes, instead of `O(N K)` such steps; the running
+//! sums carry twice the digits, so that differences lose nothing.
+
+use super::AppearanceModel;
+use crate::Uploads;
+use crate::draw::check_order;
+use crate::error::{Error, check_draws, check_length, check_probabilities};
+use crate::pair::Pair;
+use crate::special;
+
+/// Systematic draws.
+#[derive(Debug, Clone, Copy)]
+pub struct Systematic<'a> {
+    /// Failure probabilities, `ε`.
+    pub failure: &'a [f64],
+    /// Draws a round, `K`.
+    pub draws: u64,
+    /// The order of the clients on the cumulative selection; see [`crate::draw::label_order`].
+    pub order: &'a [u32],
+    /// What uploads when a client is drawn more than once.
+    pub uploads: Uploads,
+}
+
+impl Systematic<'_> {
+    /// Checks the fields and the selection, then computes its appearance.
+    ///
+    /// ```
+    /// use fedcote::{Uploads, appearance::Systematic};
+    ///
+    /// // Four draws of two clients with s = ½ each: two draws a client, always. With one upload a client, client 1
+    /// // arrives always; client 2 half of the time, and then has half of the aggregate.
+    /// let model = Systematic {
+    ///     failure: &[0.0, 0.5],
+    ///     draws: 4,
+    ///     order: &[0, 1],
+    ///     uploads: Uploads::PerClient,
+    /// };
+    /// let appearance = model.checked(&[0.5, 0.5])?;
+    /// assert!((appearance[1] - 0.25).abs() < 1e-15);
+    /// # Ok::<(), fedcote::Error>(())
+    /// ```
+    pub fn checked(&self, selection: &[f64]) -> Result<Vec<f64>, Error> {
+        check_draws(self.draws)?;
+        super::check_selection(selection)?;
+        check_length("failure", selection.len(), self.failure.len())?;
+        check_probabilities("failure", self.failure)?;
+        check_order(self.order, selection.len())?;
+        let mut out = vec![0.0; selection.len()];
+        self.appearance(selection, &mut out)?;
+        Ok(out)
+    }
+
+    /// Clients times nodes of the quadrature: the cost of an evaluation, in units of roughly 50 ns.
+    pub fn work(clients: usize, draws: u64) -> f64 {
+        clients as f64 * special::unit_rule_len(draws) as f64
+    }
+}
+
+impl AppearanceModel for Systematic<'_> {
+    fn appearance(&self, selection: &[f64], out: &mut [f64]) -> Result<(), Error> {
+        let nodes = Nodes::new(self.draws);
+        let walk = Walk::new(selection, self.order, self.draws);
+        let mut list = List::new(self, &nodes);
+        let mut counts = walk.counts;
+        for (&client, &count) in self.order.iter().zip(&counts) {
+            list.put(client, count);
+        }
+        let mut reached = vec![Pair::default(); nodes.weights.len()];
+        let mut sums = vec![Pair::default(); selection.len()];
+        let (mut position, mut live) = (0.0, 0.0);
+        let mut advance = |list: &List, reached: &mut [Pair], to: f64| {
+            let length: f64 = to - position;
+            position = to;
+            if length > 0.0 && list.live > 0 {
+                live += length;
+                let weight = length / list.somebody();
+                for ((reached, log), node) in reached.iter_mut().zip(&list.log).zip(&nodes.weights)
+                {
+                    reached.add(weight * node * log.high.exp());
+                }
+            }
+        };
+        let mut settle = |client: u32, from: u64, to: u64, reached: &[Pair]| {
+            let sum = &mut sums[client as usize];
+            if from > 0 {
+                self.slope(client, from, &nodes, |node, slope| {
+                    sum.add_product(reached[node], slope)
+                });
+            }
+            if to > 0 {
+                self.slope(client, to, &nodes, |node, slope| {
+                    sum.add_product(reached[node], -slope);
+                });
+            }
+        };
+        for (to, slot) in walk.passages {
+            advance(&list, &mut reached, to);
+            let (giver, taker) = (self.order[slot as usize], self.order[slot as usize + 1]);
+            let (from_giver, from_taker) = (counts[slot as usize], counts[slot as usize + 1]);
+            settle(giver, from_giver, from_giver - 1, &reached);
+            settle(taker, from_taker, from_taker + 1, &reached);
+            list.change(giver, from_giver, from_giver - 1);
+            list.change(taker, from_taker, from_taker + 1);
+            counts[slot as usize] -= 1;
+            counts[slot as usize + 1] += 1;
+        }
+        advance(&list, &mut reached, 1.0);
+        for (&client, &count) in self.order.iter().zip(&counts) {
+            settle(client, count, 0, &reached);
+        }
+        if live <= 0.0 {
+            return Err(Error::NobodyArrives);
+        }
+        out.iter_mut().zip(&sums).for_each(|(out, sum)| *out = (sum.high / live).max(0.0));
+        Ok(())
+    }
+}
+
+/// The places at which a point passes from one client to the next.
+struct Walk {
+    /// How often each client is drawn before the first passage, in the given order.
+    counts: Vec<u64>,
+    /// `(K·u, slot)`: there, one draw goes from this slot of the order to the next.
+    passages: Vec<(f64, u32)>,
+}
+
+impl Walk {
+    /// The same arithmetic as [`crate::draw::systematic_at`], so that both agree on every list.
+    fn new(selection: &[f64], order: &[u32], draws: u64) -> Self {
+        let total: f64 = order.iter().map(|&client| selection[client as usize]).sum();
+        let mut counts = Vec::with_capacity(order.len());
+        let mut passages = Vec::with_capacity(order.len());
+        let (mut before, mut cumulated) = (0, 0.0);
+        for (slot, &client) in (0..).zip(order) {
+            cumulated += selection[client as usize];
+            let points = draws as f64 * (cumulated / total);
+            // The count before its passage; a border on a whole number is passed at once.
+            let below = if cumulated < total && points < draws as f64 {
+                passages.push((points.fract(), slot));
+                points.floor() as u64 + 1
+            } else {
+                draws
+            };
+            counts.push(below - before);
+            before = below;
+        }
+        // Stable: a point that passes several borders in one place passes them in their order.
+        passages.sort_by(|a, b| a.0.total_cmp(&b.0));
+        Self { counts, passages }
+    }
+}
+
+/// A rule for integrals over `t` from 0 to 1.
+struct Nodes {
+    /// `ln t`.
+    log: Vec<f64>,
+    weights: Vec<f64>,
+}
+
+impl Nodes {
+    fn new(draws: u64) -> Self {
+        let rule = special::unit_rule(draws);
+        let log = rule.iter().map(|(complement, _)| (-complement).ln_1p()).collect();
+        Self { log, weights: rule.iter().map(|(_, weight)| *weight).collect() }
+    }
+}
+
+/// A list of draws: what its generating function `P` needs.
+struct List<'a> {
+    model: &'a Systematic<'a>,
+    nodes: &'a Nodes,
+    /// `ln P(t)` at each node.
+    log: Vec<Pair>,
+    /// `ln P(0)`, but for clients that never fail.
+    log_nobody: Pair,
+    /// Draws of clients that never fail.
+    certain: u64,
+    /// Draws of clients that may arrive.
+    live: u64,
+}
+
+impl<'a> List<'a> {
+    fn new(model: &'a Systematic<'a>, nodes: &'a Nodes) -> Self {
+        let log = vec![Pair::default(); nodes.log.len()];
+        Self { model, nodes, log, log_nobody: Pair::default(), certain: 0, live: 0 }
+    }
+
+    fn put(&mut self, client: u32, count: u64) {
+        if count > 0 {
+            self.change(client, 0, count);
+        }
+    }
+
+    fn change(&mut self, client: u32, from: u64, to: u64) {
+        let failure = self.model.failure[client as usize];
+        for (count, sign) in [(from, -1.0), (to, 1.0)] {
+            if count > 0 {
+                for (log, &node) in self.log.iter_mut().zip(&self.nodes.log) {
+                    log.add(sign * self.model.log_factor(failure, count, node));
+                }
+            }
+        }
+        if failure < 1.0 {
+            self.live = self.live - from + to;
+        }
+        if failure == 0.0 {
+            self.certain = self.certain - from + to;
+        } else {
+            let uploads = |count: u64| match self.model.uploads {
+                Uploads::PerDraw => count as f64,
+                Uploads::PerClient => count.min(1) as f64,
+            };
+            self.log_nobody.add(uploads(to) * failure.ln());
+            self.log_nobody.add(-uploads(from) * failure.ln());
+        }
+    }
+
+    /// The probability that somebody arrives, `1 − P(0)`.
+    fn somebody(&self) -> f64 {
+        if self.certain > 0 { 1.0 } else { -self.log_nobody.high.exp_m1() }
+    }
+}
+
+impl Systematic<'_> {
+    /// `ln F(t)` for a client with this many draws, from `ln t`.
+    #[inline]
+    fn log_factor(&self, failure: f64, count: u64, log: f64) -> f64 {
+        match self.uploads {
+            Uploads::PerDraw => count as f64 * log_upload(failure, log),
+            Uploads::PerClient => log_upload(failure, count as f64 * log),
+        }
+    }
+
+    /// `(ln F)'` at every node for a client with this many draws.
+    #[inline]
+    fn slope(&self, client: u32, count: u64, nodes: &Nodes, mut each: impl FnMut(usize, f64)) {
+        let failure = self.failure[client as usize];
+        let rate = count as f64 * (1.0 - failure);
+        if rate == 0.0 {
+            return;
+        }
+        for (node, &log) in nodes.log.iter().enumerate() {
+            let slope = match self.uploads {
+                Uploads::PerDraw => rate * (-log_upload(failure, log)).exp(),
+                Uploads::PerClient => {
+                    let all = count as f64 * log;
+                    rate * (all - log - log_upload(failure, all)).exp()
+                }
+            };
+            each(node, slope);
+        }
+    }
+}
+
+/// `ln(ε + (1 − ε) x)` from `ln x`, without loss on either end.
+#[inline]
+fn log_upload(failure: f64, log: f64) -> f64 {
+    if failure == 0.0 {
+        log
+    } else if log > -0.5 {
+        ((1.0 - failure) * log.exp_m1()).ln_1p()
+    } else {
+        (failure + (1.0 - failure) * log.exp()).ln()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::oracle;
+    use super::*;
+    use crate::draw::systematic_at;
+    use proptest::prelude::*;
+
+    const UPLOADS: [Uploads; 2] = [Uploads::PerDraw, Uploads::PerClient];
+
+    /// The definition, slowly: between any two neighbouring borders take the list that is drawn there, and
+    /// enumerate what may arrive of it.
+    fn by_lists(model: &Systematic, selection: &[f64]) -> Vec<f64> {
+        let mut places = vec![0.0, 1.0];
+        let mut cumulated = 0.0;
+        for &client in model.order {
+            cumulated += selection[client as usize];
+            places.push((model.draws as f64 * cumulated).fract());
+        }
+        places.sort_by(f64::total_cmp);
+        let mut appearance = vec![0.0; selection.len()];
+        let mut live = 0.0;
+        for pair in places.windows(2).filter(|pair| pair[1] - pair[0] > 1e-13) {
+            let middle = 0.5 * (pair[0] + pair[1]);
+            let list = systematic_at(selection, model.order, model.draws, middle).unwrap();
+            if let Some(shares) = oracle::shares(&list, model.failure, model.uploads) {
+                live += pair[1] - pair[0];
+                for (client, share) in shares {
+                    appearance[client as usize] += (pair[1] - pair[0]) * share;
+                }
+            }
+        }
+        appearance.iter().map(|value| value / live).collect()
+    }
+
+    fn close(found: &[f64], expected: &[f64], tolerance: f64) -> bool {
+        found.iter().zip(expected).all(|(a, b)| (a - b).abs() <= tolerance)
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_the_enumeration_of_lists_and_arrivals(
+            weights in prop::collection::vec(0.0..1.0f64, 1..7),
+            failure in prop::collection::vec(prop_oneof![
+                Just(0.0), Just(1.0), 0.0..1.0f64, 0.999..1.0f64
+            ], 7),
+            draws in 1u64..9,
+        ) {
+            let clients = weights.len();
+            let total: f64 = weights.iter().sum();
+            prop_assume!(total > 0.01);
+            let selection: Vec<f64> = weights.iter().map(|w| w / total).collect();
+            let failure = &failure[..clients];
+            let dead: f64 = (0..clients).filter(|&i| failure[i] < 1.0).map(|i| selection[i]).sum();
+            prop_assume!(dead > 1e-6);
+            let order: Vec<u32> = (0..clients as u32).rev().collect();
+            for uploads in UPLOADS {
+                let model = Systematic { failure, draws, order: &order, uploads };
+                let found = model.checked(&selection).unwrap();
+                let expected = by_lists(&model, &selection);
+                prop_assert!(close(&found, &expected, 1e-11), "{:?}\n{:?}", found, expected);
+                prop_assert!((found.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+            }
+        }
+
+        #[test]
+        fn equal_failures_leave_the_selection_as_it_is(
+            weights in prop::collection::vec(0.01..1.0f64, 2..40), draws in 1u64..400, failure in 0.0..0.99f64,
+        ) {
+            // One upload a draw: by symmetry among the draws of a list each has the share 1/K.
+            let total: f64 = weights.iter().sum();
+            let selection: Vec<f64> = weights.iter().map(|w| w / total).collect();
+            let failure = vec![failure; weights.len()];
+            let order: Vec<u32> = (0..weights.len() as u32).collect();
+            let model = Systematic { failure: &failure, draws, order: &order, uploads: Uploads::PerDraw };
+            prop_assert!(close(&model.checked(&selection).unwrap(), &selection, 1e-12));
+        }
+
+        #[test]
+        fn appearances_sum_to_one(
+            weights in prop::collection::vec(0.0..1.0f64, 30..200), draws in 1u64..3000, seed in 0u32..1000,
+        ) {
+            let total: f64 = weights.iter().sum();
+            let selection: Vec<f64> = weights.iter().map(|w| w / total).collect();
+            let failure = oracle::failures(weights.len(), seed);
+            let order: Vec<u32> = (0..weights.len() as u32).collect();
+            for uploads in UPLOADS {
+                let model = Systematic { failure: &failure, draws, order: &order, uploads };
+                let sum: f64 = model.checked(&selection).unwrap().iter().sum();
+                prop_assert!((sum - 1.0).abs() < 1e-11, "{sum}");
+            }
+        }
+    }
+
+    #[test]
+    fn agrees_with_simulation() {
+        let failure = oracle::failures(20, 1);
+        let selection = oracle::selection(20, 2);
+        let order: Vec<u32> = (0..20).map(|i| (i * 7) % 20).collect();
+        for uploads in UPLOADS {
+            let model = Systematic { failure: &failure, draws: 10, order: &order, uploads };
+            let exact = model.checked(&selection).unwrap();
+            oracle::simulate(&exact, &failure, uploads, |rng| {
+                crate::draw::systematic(&selection, &order, 10, rng).unwrap()
+            });
+        }
+    }
+
+    #[test]
+    fn tiny_selections_keep_their_relative_precision() {
+        // Client 1 in the middle of the order is alone at its border: share of its one list times K·s.
+        let tiny = 1e-11;
+        let selection = [0.3, tiny, 0.7 - tiny];
+        let failure = [0.9, 0.5, 0.2];
+        let order = [0, 1, 2];
+        let model =
+            Systematic { failure: &failure, draws: 2, order: &order, uploads: Uploads::PerDraw };
+        let found = model.checked(&selection).unwrap()[1];
+        let shares = oracle::shares(&[(1, 1), (2, 1)], &failure, Uploads::PerDraw).unwrap();
+        // The place of the client, not its share, is what rounding of the cumulative selection blurs.
+        assert!((found / (2.0 * tiny * shares[0].1) - 1.0).abs() < 1e-4);
+        let mut sums = [0.0; 3];
+        model.appearance(&[0.5, 0.0, 0.5], &mut sums).unwrap();
+        assert_eq!(sums[1], 0.0);
+    }
+
+    #[test]
+    fn many_draws_of_few_clients_approach_the_limit() {
+        // One upload a draw: β̄ → s (1 − ε) / Σ s (1 − ε) with an error of the order 1/K.
+        let (selection, failure) = ([0.2, 0.3, 0.5], [0.5, 0.9, 0.1]);
+        let model = Systematic {
+            failure: &failure,
+            draws: 1_000_000_000,
+            order: &[0, 1, 2],
+            uploads: Uploads::PerDraw,
+        };
+        let found = model.checked(&selection).unwrap();
+        let total = 0.2 * 0.5 + 0.3 * 0.1 + 0.5 * 0.9;
+        assert!(close(&found, &[0.1 / total, 0.03 / total, 0.45 / total], 1e-8), "{found:?}");
+    }
+
+    #[test]
+    fn wrong_requests_are_refused() {
+        let model =
+            |failure, order| Systematic { failure, draws: 3, order, uploads: Uploads::PerDraw };
+        assert_eq!(model(&[1.0, 1.0], &[0, 1]).checked(&[0.5, 0.5]), Err(Error::NobodyArrives));
+        assert!(model(&[0.5, 2.0], &[0, 1]).checked(&[0.5, 0.5]).is_err());
+        assert!(model(&[0.5, 0.5], &[1, 1]).checked(&[0.5, 0.5]).is_err());
+        assert!(model(&[0.5], &[0, 1]).checked(&[0.5, 0.5]).is_err());
+    }
+}
