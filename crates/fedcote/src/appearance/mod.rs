@@ -4,11 +4,13 @@ mod gram;
 mod independent;
 #[cfg(test)]
 mod oracle;
+mod per_client;
 mod series;
 mod systematic;
 
-pub(crate) use independent::check_selection;
 pub use independent::{Independent, appearance, gradient};
+pub(crate) use independent::{check, check_selection};
+pub use per_client::PerClient;
 pub use systematic::Systematic;
 
 use crate::error::Error;
