@@ -7,9 +7,9 @@
 //!
 //! | class | meaning |
 //! |---|---|
-//! | `c0` … `c7`, `good`, `bad`, `ink`, `muted` | sets the current colour of a shape or group |
-//! | `line` | stroked in the current colour, not filled; with `thin`, `thick`, `d1`, `d2` (dashes) |
-//! | `fill`, `band`, `soft`, `hollow` | filled; 16 %, 45 % opaque; outlined in the current colour on paper |
+//! | `c0` … `c7`, `good`, `bad`, `ink`, `muted`, `faint` | sets the current colour of a shape or group |
+//! | `line` | stroked in the current colour, not filled; with `thin`, `thick`, `mark`, `d1`, `d2` (dashes) |
+//! | `fill`, `band`, `veil`, `soft`, `dot`, `hollow` | filled; 16 %, 7 %, 45 %, 60 % opaque; outlined in the current colour on paper |
 //! | `grid`, `axis`, `rule` | grid lines, axis lines, dashed reference lines |
 //! | `paper`, `shade`, `indoor`, `outdoor` | background, a marked region, the floors of the network map |
 //! | `head`, `name`, `strong`, `label`, `tick`, `note` | texts: panel heading, direct label, the same in bold, axis label, tick, remark |
@@ -83,12 +83,13 @@ pub fn styles<S: AsRef<str>>(names: &[S]) -> Vec<Style> {
 }
 
 /// A colour's name in the style sheet, its value in light, its value in dark.
-const PALETTE: [(&str, &str, &str); 19] = [
+const PALETTE: [(&str, &str, &str); 20] = [
     ("paper", "#ffffff", "#14171c"),
     ("ink", "#1b1f24", "#e8eaed"),
     ("muted", "#59626c", "#a3acb6"),
     ("grid", "#e6e8eb", "#2a2f37"),
     ("axis", "#9aa2ab", "#616a75"),
+    ("faint", "#c3c9d0", "#454d57"),
     ("shade", "#f1f3f5", "#1e232a"),
     ("indoor", "#f3eddf", "#2c281d"),
     ("outdoor", "#eef3ee", "#1a221c"),
@@ -150,9 +151,13 @@ const RULES: &str = "\
 .fig .d2{stroke-dasharray:1.5 3;stroke-linecap:butt}\
 .fig .fill{fill:currentColor}\
 .fig .band{fill:currentColor;fill-opacity:.16}\
+.fig .veil{fill:currentColor;fill-opacity:.07}\
 .fig .soft{fill:currentColor;fill-opacity:.45}\
+.fig .dot{fill:currentColor;fill-opacity:.6}\
+.fig .mark{stroke-width:2.2px;stroke-linecap:butt}\
 .fig .hollow{fill:var(--fc-paper);stroke:currentColor;stroke-width:1.5px}\
 .fig .ink{color:var(--fc-ink)}\
+.fig .faint{color:var(--fc-faint)}\
 .fig .muted{color:var(--fc-muted)}\
 .fig .good{color:var(--fc-good)}\
 .fig .bad{color:var(--fc-bad)}";
