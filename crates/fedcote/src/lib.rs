@@ -2,13 +2,16 @@
 #![deny(missing_docs)]
 
 pub mod appearance;
+pub mod bound;
 mod chunks;
 pub mod divergence;
 pub mod draw;
+pub mod enumeration;
 mod error;
 pub mod estimate;
 pub mod federation;
 pub mod invert;
+pub mod newton;
 mod pair;
 mod procedure;
 pub mod random;

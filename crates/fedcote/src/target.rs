@@ -51,8 +51,15 @@ pub struct Target {
     pub iterations: usize,
 }
 
-const TOLERANCE: f64 = 1e-14;
 const MAX_ITERATIONS: usize = 200;
+
+/// Iterations without progress after which rounding is what is left.
+const PATIENCE: usize = 5;
+
+/// The residual that rounding allows: multipliers of size κ cancel in every `u_i` when labels cannot be matched.
+fn tolerance(point: &[f64]) -> f64 {
+    1e-14 + 1e-17 * largest(point)
+}
 
 impl TargetProblem<'_> {
     /// Solves the problem, from the multipliers of an earlier one if given.
@@ -63,11 +70,12 @@ impl TargetProblem<'_> {
             Some(warm) if warm.len() == size && warm.iter().all(|x| x.is_finite()) => warm.to_vec(),
             _ => self.start(),
         };
-        let mut state = self.evaluate(&point, true);
+        let mut state = self.evaluate(&point);
         let mut residual = largest(&state.gradient);
         let mut best = (residual, point.clone());
         let mut iterations = 0;
-        while residual > TOLERANCE && iterations < MAX_ITERATIONS {
+        let mut idle = 0;
+        while residual > tolerance(&point) && idle < PATIENCE && iterations < MAX_ITERATIONS {
             iterations += 1;
             let step = newton_step(&mut state.hessian, &state.gradient);
             let slope: f64 = step.iter().zip(&state.gradient).map(|(s, g)| s * g).sum();
@@ -75,7 +83,7 @@ impl TargetProblem<'_> {
             let (next, after) = loop {
                 let next: Vec<f64> =
                     point.iter().zip(&step).map(|(x, step)| x + length * step).collect();
-                let after = self.evaluate(&next, true);
+                let after = self.evaluate(&next);
                 // Near the end Φ is flat to rounding, and the gradient tells better.
                 let falls = after.value <= state.value + 1e-4 * length * slope
                     || largest(&after.gradient) < 0.5 * residual;
@@ -87,10 +95,13 @@ impl TargetProblem<'_> {
             point = next;
             state = after;
             residual = largest(&state.gradient);
+            idle += 1;
             if residual < best.0 {
+                // Newton steps converge quadratically: gains below a half are noise.
+                if residual < 0.5 * best.0 || best.0 > 1e-6 {
+                    idle = 0;
+                }
                 best = (residual, point.clone());
-            } else if best.0 < 1e-12 {
-                break;
             }
         }
         let (_, multipliers) = best;
@@ -165,7 +176,7 @@ impl TargetProblem<'_> {
     }
 
     /// Φ, its gradient and a generalised Hessian (lower triangle, row after row).
-    fn evaluate(&self, point: &[f64], _hessian: bool) -> Dual {
+    fn evaluate(&self, point: &[f64]) -> Dual {
         let classes = self.goal.len();
         let size = classes + 1;
         let mut dual =
