@@ -5,6 +5,7 @@
 //! arguments: the number of threads never changes a bit of a result.
 #![deny(missing_docs)]
 
+pub mod checkpoint;
 pub mod data;
 mod error;
 mod evaluate;
@@ -15,5 +16,5 @@ pub mod train;
 
 pub use error::Error;
 pub use evaluate::{ClassEvaluation, Evaluation, evaluate, gradient_over, loss_over};
-pub use partition::{Partition, partition};
 pub use kernels::Path;
+pub use partition::{Partition, partition};

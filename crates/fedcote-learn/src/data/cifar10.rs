@@ -35,7 +35,8 @@ pub fn load(folder: &Path) -> Result<Dataset, Error> {
     let folder = if below.is_dir() { below } else { folder.to_path_buf() };
     // Mean and deviation of the official training images.
     let standards = [(0.4914, 0.2470), (0.4822, 0.2435), (0.4465, 0.2616)];
-    let standards: Vec<Standard> = standards.map(|(mean, deviation)| Standard::new(mean, deviation)).into();
+    let standards: Vec<Standard> =
+        standards.map(|(mean, deviation)| Standard::new(mean, deviation)).into();
     let split = |files: &[&str]| {
         let mut split = Split {
             images: Vec::new(),
@@ -65,7 +66,10 @@ pub fn append(path: &Path, bytes: &[u8], split: &mut Split) -> Result<(), Error>
         return refuse(RECORDS * RECORD, format!("the file goes on after {RECORDS} records"));
     }
     if whole < bytes.len() {
-        return refuse(whole, format!("the last record has {} of {RECORD} bytes", bytes.len() - whole));
+        return refuse(
+            whole,
+            format!("the last record has {} of {RECORD} bytes", bytes.len() - whole),
+        );
     }
     split.images.reserve(bytes.len());
     for (at, record) in bytes.chunks_exact(RECORD).enumerate() {
@@ -74,7 +78,9 @@ pub fn append(path: &Path, bytes: &[u8], split: &mut Split) -> Result<(), Error>
             return refuse(at * RECORD, format!("label {label}; labels are 0 to 9"));
         }
         split.labels.push(label);
-        split.images.extend((0..PIXELS).flat_map(|pixel| [0, 1, 2].map(|plane| planes[plane * PIXELS + pixel])));
+        split.images.extend(
+            (0..PIXELS).flat_map(|pixel| [0, 1, 2].map(|plane| planes[plane * PIXELS + pixel])),
+        );
     }
     Ok(())
 }

@@ -51,7 +51,9 @@ fn parse(path: &Path, mut reader: impl Read) -> Result<File, Error> {
         let magic = u32::from_be_bytes([header[0], header[1], header[2], header[3]]);
         return refuse(
             0,
-            format!("magic number {magic:#010x} is not that of an IDX file of bytes (0x00000801 to 0x00000804)"),
+            format!(
+                "magic number {magic:#010x} is not that of an IDX file of bytes (0x00000801 to 0x00000804)"
+            ),
         );
     }
     let count = usize::from(header[3]);
@@ -64,9 +66,13 @@ fn parse(path: &Path, mut reader: impl Read) -> Result<File, Error> {
         .chunks_exact(4)
         .map(|bytes| u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]) as usize)
         .collect();
-    let product = dimensions.iter().try_fold(1_u64, |product, &size| product.checked_mul(size as u64));
+    let product =
+        dimensions.iter().try_fold(1_u64, |product, &size| product.checked_mul(size as u64));
     let Some(expected) = product.filter(|&product| product <= MOST) else {
-        return refuse(4, format!("dimensions {dimensions:?} are more than 2^34 values; the header is damaged"));
+        return refuse(
+            4,
+            format!("dimensions {dimensions:?} are more than 2^34 values; the header is damaged"),
+        );
     };
     if expected == 0 {
         return refuse(4, format!("dimensions {dimensions:?} hold no sample"));
@@ -75,10 +81,16 @@ fn parse(path: &Path, mut reader: impl Read) -> Result<File, Error> {
     let values = take(path, &mut reader, expected)?;
     if (values.len() as u64) < expected {
         let end = start + values.len() as u64;
-        return refuse(end, format!("the file ends; its header promises {} bytes", start + expected));
+        return refuse(
+            end,
+            format!("the file ends; its header promises {} bytes", start + expected),
+        );
     }
     if !take(path, &mut reader, 1)?.is_empty() {
-        return refuse(start + expected, "the file goes on after the last value its header promises".into());
+        return refuse(
+            start + expected,
+            "the file goes on after the last value its header promises".into(),
+        );
     }
     Ok(File { path: path.into(), dimensions, values })
 }
@@ -118,7 +130,9 @@ fn list(folder: &Path) -> Result<Vec<String>, Error> {
 fn find(folder: &Path, names: &[String], parts: &[&str], kind: &str) -> Result<PathBuf, Error> {
     let fits = |name: &&String| {
         let plain = name.strip_suffix(".gz").unwrap_or(name).replace('.', "-");
-        let stem = plain.strip_suffix("-ubyte").and_then(|stem| stem.strip_suffix(|c: char| c.is_ascii_digit()));
+        let stem = plain
+            .strip_suffix("-ubyte")
+            .and_then(|stem| stem.strip_suffix(|c: char| c.is_ascii_digit()));
         let stem = stem.and_then(|stem| stem.strip_suffix("-idx"));
         stem.is_some_and(|stem| {
             parts.iter().any(|part| {
@@ -136,9 +150,10 @@ fn find(folder: &Path, names: &[String], parts: &[&str], kind: &str) -> Result<P
             folder,
             format!("no file named like {}-{kind}-idx…-ubyte, plain or .gz", parts.join("- or ")),
         )),
-        [first, second, ..] => {
-            Err(Error::file(folder, format!("both {first} and {second} hold {kind}; keep one set a folder")))
-        }
+        [first, second, ..] => Err(Error::file(
+            folder,
+            format!("both {first} and {second} hold {kind}; keep one set a folder"),
+        )),
     }
 }
 
@@ -165,13 +180,23 @@ pub(super) fn dataset(
         ranks[value] = Some(classes as u8);
         classes += 1;
     }
-    let standards = standards.unwrap_or_else(|| Standard::measure(&train_images.values, shape.channels));
+    let standards =
+        standards.unwrap_or_else(|| Standard::measure(&train_images.values, shape.channels));
     let split = |images: File, labels: File, standards| {
-        Ok(Split { labels: relabel(labels, &images, &ranks)?, images: images.values, shape, classes, standards })
+        Ok(Split {
+            labels: relabel(labels, &images, &ranks)?,
+            images: images.values,
+            shape,
+            classes,
+            standards,
+        })
     };
     let train = split(train_images, train_labels, standards.clone())?;
     if classes < 2 {
-        return Err(Error::file(name, "all training labels are equal; at least two classes are needed"));
+        return Err(Error::file(
+            name,
+            "all training labels are equal; at least two classes are needed",
+        ));
     }
     Ok(Dataset { name: name.into(), train, test: split(test_images, test_labels, standards)? })
 }
@@ -182,7 +207,9 @@ fn shape(images: &File) -> Result<Shape, Error> {
         [_, height, width, channels] => Ok(Shape { height, width, channels }),
         _ => {
             let found = images.dimensions.len();
-            let reason = format!("{found} dimensions; images have 3 (count, height, width) or 4 (…, channels)");
+            let reason = format!(
+                "{found} dimensions; images have 3 (count, height, width) or 4 (…, channels)"
+            );
             Err(Error::malformed(&images.path, 3, reason))
         }
     }

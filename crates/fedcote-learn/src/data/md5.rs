@@ -8,7 +8,8 @@
 pub fn md5(bytes: &[u8]) -> String {
     let mut state = [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476];
     // The sines of 1 to 64 radians make the table of the standard.
-    let table: [u32; 64] = std::array::from_fn(|i| (((i + 1) as f64).sin().abs() * 4_294_967_296.0) as u32);
+    let table: [u32; 64] =
+        std::array::from_fn(|i| (((i + 1) as f64).sin().abs() * 4_294_967_296.0) as u32);
     let whole = bytes.len() / 64 * 64;
     let mut tail = bytes[whole..].to_vec();
     tail.push(0x80);
@@ -21,7 +22,8 @@ pub fn md5(bytes: &[u8]) -> String {
 }
 
 fn absorb(state: &mut [u32; 4], block: &[u8], table: &[u32; 64]) {
-    const TURNS: [[u32; 4]; 4] = [[7, 12, 17, 22], [5, 9, 14, 20], [4, 11, 16, 23], [6, 10, 15, 21]];
+    const TURNS: [[u32; 4]; 4] =
+        [[7, 12, 17, 22], [5, 9, 14, 20], [4, 11, 16, 23], [6, 10, 15, 21]];
     let word = |i: usize| u32::from_le_bytes([0, 1, 2, 3].map(|byte| block[4 * i + byte]));
     let [mut a, mut b, mut c, mut d] = *state;
     for i in 0..64 {

@@ -12,16 +12,32 @@ use crate::Error;
 
 macro_rules! asset {
     ($name:literal) => {
-        ($name, include_bytes!(concat!("../../assets/", $name, ".zst")) as &[u8])
+        include_bytes!(concat!("../../assets/", $name, ".zst")) as &[u8]
     };
 }
 
-/// The four files, compressed: training images and labels, test images and labels.
-const FILES: [(&str, &[u8]); 4] = [
-    asset!("train-images-idx3-ubyte"),
-    asset!("train-labels-idx1-ubyte"),
-    asset!("t10k-images-idx3-ubyte"),
-    asset!("t10k-labels-idx1-ubyte"),
+/// A file, compressed. Images are mostly zeros: the lengths of runs of zeros and of other bytes, in turn, are
+/// kept apart from the other bytes.
+struct Asset {
+    name: &'static str,
+    runs: Option<&'static [u8]>,
+    rest: &'static [u8],
+}
+
+/// Training images and labels, test images and labels.
+const FILES: [Asset; 4] = [
+    Asset {
+        name: "train-images-idx3-ubyte",
+        runs: Some(asset!("train-images-idx3-ubyte.runs")),
+        rest: asset!("train-images-idx3-ubyte.rest"),
+    },
+    Asset { name: "train-labels-idx1-ubyte", runs: None, rest: asset!("train-labels-idx1-ubyte") },
+    Asset {
+        name: "t10k-images-idx3-ubyte",
+        runs: Some(asset!("t10k-images-idx3-ubyte.runs")),
+        rest: asset!("t10k-images-idx3-ubyte.rest"),
+    },
+    Asset { name: "t10k-labels-idx1-ubyte", runs: None, rest: asset!("t10k-labels-idx1-ubyte") },
 ];
 
 /// The data set, decoded the first time it is asked for.
@@ -34,8 +50,8 @@ pub(super) fn load() -> Arc<Dataset> {
 
 fn decode() -> Result<Dataset, Error> {
     let (large, small) = rayon::join(
-        || file(FILES[0]),
-        || Ok::<_, Error>((file(FILES[1])?, file(FILES[2])?, file(FILES[3])?)),
+        || FILES[0].read(),
+        || Ok::<_, Error>((FILES[1].read()?, FILES[2].read()?, FILES[3].read()?)),
     );
     let (train_labels, test_images, test_labels) = small?;
     // The usual constants, so that results compare with published ones.
@@ -43,10 +59,35 @@ fn decode() -> Result<Dataset, Error> {
     idx::dataset("mnist", large?, train_labels, test_images, test_labels, standards)
 }
 
-fn file((name, compressed): (&str, &[u8])) -> Result<idx::File, Error> {
-    let path = Path::new(name);
-    let bytes = expand(compressed).map_err(|reason| Error::file(path, reason))?;
-    idx::read(path, &bytes[..])
+impl Asset {
+    fn read(&self) -> Result<idx::File, Error> {
+        let path = Path::new(self.name);
+        let bytes = self.bytes().map_err(|reason| Error::file(path, reason))?;
+        idx::read(path, &bytes[..])
+    }
+
+    /// The original file.
+    fn bytes(&self) -> Result<Vec<u8>, String> {
+        let (rest, runs) = rayon::join(|| expand(self.rest), || self.runs.map(expand).transpose());
+        match runs? {
+            Some(runs) => weave(&runs, &rest?),
+            None => rest,
+        }
+    }
+}
+
+/// Zeros and other bytes, in runs of these lengths.
+fn weave(runs: &[u8], rest: &[u8]) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::with_capacity(runs.iter().map(|&run| usize::from(run)).sum());
+    let mut rest = rest;
+    for pair in runs.chunks(2) {
+        bytes.resize(bytes.len() + usize::from(pair[0]), 0);
+        let others = usize::from(pair.get(1).copied().unwrap_or(0));
+        let (run, after) = rest.split_at_checked(others).ok_or("runs and bytes do not match")?;
+        bytes.extend_from_slice(run);
+        rest = after;
+    }
+    if rest.is_empty() { Ok(bytes) } else { Err("runs and bytes do not match".into()) }
 }
 
 /// The contents of one zstd frame, checked against its length and checksum.
@@ -75,14 +116,14 @@ mod tests {
             "2646ac647ad5339dbf082846283269ea",
             "27ae3e4e09519cfbb04c329615203637",
         ];
-        for ((name, compressed), digest) in FILES.into_iter().zip(published) {
-            assert_eq!(md5(&expand(compressed).unwrap()), digest, "{name}");
+        for (file, digest) in FILES.iter().zip(published) {
+            assert_eq!(md5(&file.bytes().unwrap()), digest, "{}", file.name);
         }
     }
 
     #[test]
     fn a_flipped_bit_is_noticed() {
-        let mut broken = FILES[1].1.to_vec();
+        let mut broken = FILES[1].rest.to_vec();
         let middle = broken.len() / 2;
         broken[middle] ^= 4;
         assert!(expand(&broken).is_err());
@@ -95,6 +136,8 @@ mod tests {
         data.train.labels.iter().for_each(|&label| sizes[usize::from(label)] += 1);
         assert_eq!(sizes, [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]);
         let standard = &Standard::measure(&data.train.images, 1)[0];
-        assert!((standard.mean - 0.1307).abs() < 5e-5 && (standard.deviation - 0.3081).abs() < 5e-5);
+        assert!(
+            (standard.mean - 0.1307).abs() < 5e-5 && (standard.deviation - 0.3081).abs() < 5e-5
+        );
     }
 }

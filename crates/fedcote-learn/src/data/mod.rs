@@ -97,7 +97,8 @@ impl Standard {
 
     fn of_histogram(count: &[u64; 256]) -> Self {
         let moment = |power| -> f64 {
-            let terms = count.iter().zip(0..).map(|(&n, byte)| n as f64 * f64::from(byte).powi(power));
+            let terms =
+                count.iter().zip(0..).map(|(&n, byte)| n as f64 * f64::from(byte).powi(power));
             terms.sum()
         };
         let mean = moment(1) / moment(0);
@@ -147,8 +148,12 @@ impl Split {
                 }
             } else {
                 let channels = self.standards.len();
-                for (pixel, bytes) in input.chunks_exact_mut(channels).zip(image.chunks_exact(channels)) {
-                    for ((value, &byte), standard) in pixel.iter_mut().zip(bytes).zip(&self.standards) {
+                for (pixel, bytes) in
+                    input.chunks_exact_mut(channels).zip(image.chunks_exact(channels))
+                {
+                    for ((value, &byte), standard) in
+                        pixel.iter_mut().zip(bytes).zip(&self.standards)
+                    {
                         *value = standard.apply(byte);
                     }
                 }

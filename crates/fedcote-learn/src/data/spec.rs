@@ -95,7 +95,9 @@ impl DataSpec {
         let synthetic = self.set == SetKind::Synthetic;
         match &self.path {
             None if folder => refuse("data.path", "missing: name the folder that holds the files")?,
-            Some(_) if !folder => refuse("data.path", "belongs to set = \"cifar10\" or \"idx\"; remove it")?,
+            Some(_) if !folder => {
+                refuse("data.path", "belongs to set = \"cifar10\" or \"idx\"; remove it")?
+            }
             _ => {}
         }
         for (key, given) in [

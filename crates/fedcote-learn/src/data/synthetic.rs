@@ -19,7 +19,8 @@ pub(super) fn generate(spec: &DataSpec) -> Result<Dataset, Error> {
     let (samples, features, classes, noise) = spec.synthetic();
     let key = Key::new(0, Purpose::Data);
     let mut stream = key.stream();
-    let centres: Vec<f32> = (0..classes * features).map(|_| stream.sample(StandardNormal)).collect();
+    let centres: Vec<f32> =
+        (0..classes * features).map(|_| stream.sample(StandardNormal)).collect();
     let make = |key: Key, samples: usize| {
         let labels: Vec<u8> = (0..samples).map(|sample| (sample % classes) as u8).collect();
         let mut images = vec![0; samples * features];
