@@ -1,0 +1,80 @@
+//! Trains on a whole data set, as if there were one client: what federated training can hope for.
+//!
+//! ```sh
+//! cargo run --release -p fedcote-learn --example centralised                       # MNIST, 784×30×10
+//! cargo run --release -p fedcote-learn --example centralised -- cifar10 FOLDER     # CIFAR-10, ResNet-20
+//! ```
+//!
+//! `FOLDER` holds CIFAR-10's binary files (`data_batch_1.bin` … `test_batch.bin`). Plain gradient descent with
+//! batches of 128; the last epoch takes a tenth of the rate. `RAYON_NUM_THREADS=1` keeps evaluation on one thread
+//! too; training always is.
+
+use std::{path::Path, process::ExitCode, time::Instant};
+
+use fedcote::random::{Key, Purpose};
+use fedcote_learn::{
+    Error,
+    data::{DataSpec, SetKind, load},
+    evaluate,
+    models::{ModelKind, ModelSpec, build},
+    train::{LocalSettings, Trainer, local},
+};
+
+const BATCH: usize = 128;
+const EPOCHS: u32 = 6;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let (data, model) = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] | ["mnist"] => (DataSpec::default(), ModelSpec::default()),
+        ["cifar10", folder] => (
+            DataSpec { set: SetKind::Cifar10, path: Some(folder.into()), ..DataSpec::default() },
+            ModelSpec { kind: ModelKind::Resnet20, ..ModelSpec::default() },
+        ),
+        _ => {
+            eprintln!("usage: centralised [mnist | cifar10 FOLDER]");
+            return ExitCode::from(2);
+        }
+    };
+    match train(&data, &model) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn train(data: &DataSpec, model: &ModelSpec) -> Result<(), Error> {
+    let data = load(data, Path::new("."))?;
+    let model = build(model, data.train.shape, data.train.classes)?;
+    let mut weights = model.initialise(Key::new(1, Purpose::Model));
+    let samples: Vec<u32> = (0..data.train.len() as u32).collect();
+    let mut trainer = Trainer::new(&*model, BATCH);
+    let steps = data.train.len() / BATCH;
+    println!("{}: {} parameters, {steps} steps an epoch", data.name, model.len());
+    for epoch in 1..=EPOCHS {
+        let rate = if epoch < EPOCHS { 0.1 } else { 0.01 };
+        let settings = LocalSettings { steps, batch: BATCH, rate };
+        let key = Key::new(1, Purpose::Batch).round(epoch);
+        let start = Instant::now();
+        let outcome = local(
+            &*model,
+            &mut weights,
+            &data.train,
+            &samples,
+            &settings,
+            key,
+            &mut |_, _| (),
+            &mut trainer,
+        );
+        let step = 1e3 * start.elapsed().as_secs_f64() / steps as f64;
+        let test = evaluate(&*model, &weights, &data.test);
+        println!(
+            "epoch {epoch}: training loss {:.4}, test accuracy {:.2} %, {step:.3} ms a step",
+            outcome.loss,
+            100.0 * test.accuracy
+        );
+    }
+    Ok(())
+}
