@@ -8,13 +8,16 @@ pub mod axis;
 pub mod bars;
 pub mod dots;
 mod error;
+pub mod folder;
 pub mod font;
 pub mod lines;
 pub mod panel;
 #[cfg(feature = "png")]
 mod png;
 pub mod scatter;
+pub mod summary;
 pub mod svg;
+pub mod tables;
 pub mod theme;
 
 pub use error::Error;
