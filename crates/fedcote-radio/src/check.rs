@@ -198,9 +198,7 @@ impl NetworkConfig {
                 None => Standard::preset(name).ok_or_else(|| {
                     let mut known: Vec<&str> = PRESETS.to_vec();
                     known.extend(self.standards.keys().map(String::as_str));
-                    let reason =
-                        format!("unknown standard \"{name}\": known are {}", known.join(", "));
-                    ConfigError::new("standard_order", reason)
+                    ConfigError::unknown("standard_order", "standard", name, &known)
                 })?,
             });
         }
@@ -217,10 +215,8 @@ impl NetworkConfig {
                 None => {
                     let mut known = vec!["base_station", "access_point"];
                     known.extend(self.stations.keys().map(String::as_str));
-                    Err(ConfigError::new(
-                        format!("standards.{}.station", standard.name),
-                        format!("unknown station \"{name}\": known are {}", known.join(", ")),
-                    ))
+                    let key = format!("standards.{}.station", standard.name);
+                    Err(ConfigError::unknown(key, "station", name, &known))
                 }
             },
         }

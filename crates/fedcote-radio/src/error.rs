@@ -16,6 +16,17 @@ impl ConfigError {
     pub(crate) fn new(key: impl Into<String>, reason: impl Into<String>) -> Self {
         Self { key: key.into(), reason: reason.into() }
     }
+
+    /// A name that nobody knows, with the nearest one that somebody does, or all of them.
+    pub(crate) fn unknown(key: impl Into<String>, what: &str, name: &str, known: &[&str]) -> Self {
+        let near = |other: &&&str| strsim::damerau_levenshtein(name, other) <= 1 + name.len() / 3;
+        let distance = |other: &&&str| strsim::damerau_levenshtein(name, other);
+        let remedy = match known.iter().filter(near).min_by_key(distance) {
+            Some(nearest) => format!("did you mean \"{nearest}\"?"),
+            None => format!("known are {}", known.join(", ")),
+        };
+        Self::new(key, format!("unknown {what} \"{name}\"; {remedy}"))
+    }
 }
 
 /// Why a network could not be made.

@@ -20,7 +20,8 @@ pub struct Point {
 impl Point {
     /// The distance to another point.
     pub fn distance(self, other: Point) -> f64 {
-        (self.x - other.x).hypot(self.y - other.y)
+        // Not hypot: metres do not overflow, and this is several times faster.
+        ((self.x - other.x).powi(2) + (self.y - other.y).powi(2)).sqrt()
     }
 
     /// The point at this share of the way to another.

@@ -45,5 +45,5 @@ pub use error::{ConfigError, Error};
 pub use fading::Rayleigh;
 pub use geometry::{Area, Point};
 pub use link::{LinkBudget, outage};
-pub use network::{Network, Place, Source};
+pub use network::{Layout, Network, Place, Source};
 pub use standard::{PRESETS, ShadowingRange, Standard, StandardConfig};

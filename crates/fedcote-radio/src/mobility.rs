@@ -1,16 +1,16 @@
 //! Where a moving client is after a time: computed from the seed, never stepped.
 
 use fedcote::random::{Key, Purpose, Stream};
-use rand::RngExt;
+use rand::{Rng, RngExt};
+use rayon::prelude::*;
 
 use crate::geometry::{Area, Point};
 
 /// The clients that move: the `count` clients whose own random numbers are smallest, so that exactly the
 /// wanted share moves and the choice does not depend on index or standard.
 pub(crate) fn movers(clients: usize, count: usize, seed: u64) -> Vec<bool> {
-    use rand::Rng;
-    let mut order: Vec<(u64, usize)> =
-        (0..clients).map(|client| (key(seed, client).stream().next_u64(), client)).collect();
+    let rank = |client| (key(seed, client).stream().next_u64(), client);
+    let mut order: Vec<(u64, usize)> = (0..clients).into_par_iter().map(rank).collect();
     if count > 0 && count < clients {
         order.select_nth_unstable(count - 1);
     }

@@ -52,25 +52,25 @@ pub trait Source: Send + Sync + std::fmt::Debug {
         false
     }
 
-    /// Where a client is, if it is anywhere.
-    fn place(&self, _round: u32, _client: usize) -> Option<Place<'_>> {
+    /// Where clients are, if they are anywhere.
+    fn layout(&self) -> Option<&dyn Layout> {
         None
     }
+}
+
+/// The places of clients and stations.
+pub trait Layout: Sync {
+    /// Where a client is in a round, and how its link fails there.
+    fn place(&self, round: u32, client: usize) -> Place<'_>;
 
     /// The corners of a client's way, up to the one after this round; empty if it stands.
-    fn route(&self, _round: u32, _client: usize) -> Vec<Point> {
-        Vec::new()
-    }
+    fn route(&self, round: u32, client: usize) -> Vec<Point>;
 
-    /// The cell and the building, if there are any.
-    fn area(&self) -> Option<Area> {
-        None
-    }
+    /// The cell and the building.
+    fn area(&self) -> Area;
 
-    /// The stations in use.
-    fn stations(&self) -> Vec<(String, Point)> {
-        Vec::new()
-    }
+    /// The stations in use, by name.
+    fn stations(&self) -> Vec<(&str, Point)>;
 }
 
 /// The same probabilities in every round.
@@ -207,31 +207,19 @@ impl Network {
 
     /// Where everybody is in a round; empty for a network without places.
     pub fn positions(&self, round: u32) -> Vec<Place<'_>> {
-        if self.source.area().is_none() {
-            return Vec::new();
-        }
         let mut places = Vec::new();
-        in_parallel(self.clients(), &mut places, |client| {
-            let place = self.source.place(round, client)?;
-            let failure = self.with_other_causes(client, place.failure);
-            Some(Place { failure, ..place })
-        });
-        places.into_iter().flatten().collect()
+        if let Some(layout) = self.source.layout() {
+            in_parallel(self.clients(), &mut places, |client| {
+                let place = layout.place(round, client);
+                Place { failure: self.with_other_causes(client, place.failure), ..place }
+            });
+        }
+        places
     }
 
-    /// The corners of a client's way, up to the one after this round; empty if it stands.
-    pub fn route(&self, round: u32, client: usize) -> Vec<Point> {
-        self.source.route(round, client)
-    }
-
-    /// The cell and the building; none for a network without places.
-    pub fn area(&self) -> Option<Area> {
-        self.source.area()
-    }
-
-    /// The stations in use, by name.
-    pub fn stations(&self) -> Vec<(String, Point)> {
-        self.source.stations()
+    /// Cell, stations and routes; none for a network without places.
+    pub fn layout(&self) -> Option<&dyn Layout> {
+        self.source.layout()
     }
 }
 

@@ -8,9 +8,8 @@ use crate::config::{Mobility, NetworkConfig};
 use crate::error::ConfigError;
 use crate::fading::{Rayleigh, Variation};
 use crate::geometry::{Area, Point};
-use crate::link::LinkBudget;
 use crate::mobility::{Walk, Waypoint, movers, route_stream};
-use crate::network::{Place, Source};
+use crate::network::{Layout, Place, Source};
 use crate::standard::Standard;
 
 /// A standard with its station.
@@ -20,6 +19,8 @@ struct Service {
     station: Point,
     height: f64,
     indoors: bool,
+    /// The margin over the reference distance, before anything else is lost.
+    reference_margin_db: f64,
     /// For each shadowing range.
     variation: Vec<Variation>,
 }
@@ -39,11 +40,23 @@ struct Client {
 
 /// A client's link at one moment.
 struct Link<'a> {
-    budget: LinkBudget,
-    variation: &'a Variation,
-    sigma_db: f64,
+    service: &'a Service,
     indoor: bool,
     distance: f64,
+    /// Of wall and excess.
+    extra_loss_db: f64,
+}
+
+impl Link<'_> {
+    fn margin_db(&self) -> f64 {
+        let distance_loss_db = self.service.standard.distance_loss_db(self.distance);
+        self.service.reference_margin_db - distance_loss_db - self.extra_loss_db
+    }
+
+    fn outage(&self, margin_db: f64) -> f64 {
+        let range = self.service.standard.range(self.distance);
+        self.service.variation[range].outage(margin_db)
+    }
 }
 
 /// Wireless clients in a cell.
@@ -91,7 +104,15 @@ impl Radio {
                         false => Variation::Shadowing(range.sigma_db),
                     })
                     .collect();
-                Ok(Service { indoors: area.indoors(station), station, height, variation, standard })
+                let reference = standard.link(standard.reference_m, 0.0);
+                Ok(Service {
+                    indoors: area.indoors(station),
+                    station,
+                    height,
+                    reference_margin_db: reference.margin_db(rate_bps),
+                    variation,
+                    standard,
+                })
             })
             .collect::<Result<Vec<_>, ConfigError>>()?;
 
@@ -160,15 +181,14 @@ impl Radio {
     fn link(&self, client: usize, point: Point) -> Link<'_> {
         let service = self.service(client);
         let indoor = self.area.indoors(point);
-        let distance = service.station.distance(point).hypot(service.height - self.device_height);
+        let below = service.height - self.device_height;
+        let wall_db = if indoor != service.indoors { service.standard.wall_loss_db } else { 0.0 };
         let excess_db = if indoor { 0.0 } else { self.excess_db };
-        let range = service.standard.range(distance);
         Link {
-            budget: service.standard.link(distance, indoor != service.indoors, excess_db),
-            variation: &service.variation[range],
-            sigma_db: service.standard.shadowing[range].sigma_db,
+            service,
             indoor,
-            distance,
+            distance: (service.station.distance(point).powi(2) + below * below).sqrt(),
+            extra_loss_db: wall_db + excess_db,
         }
     }
 }
@@ -185,39 +205,47 @@ impl Source for Radio {
 
     fn failure(&self, round: u32, client: usize) -> f64 {
         let link = self.link(client, self.locate(round, client));
-        link.variation.outage(link.budget.margin_db(self.rate_bps))
+        link.outage(link.margin_db())
     }
 
     /// Draws shadowing, and fading if there is any, and compares capacity with rate.
     fn arrives(&self, round: u32, client: usize, stream: &mut Stream) -> bool {
         let link = self.link(client, self.locate(round, client));
         let unit: f64 = StandardNormal.sample(stream);
-        let mut gain_db = link.sigma_db * unit;
+        let standard = &link.service.standard;
+        let mut gain_db = standard.sigma_db(link.distance) * unit;
         if self.fades {
             let fading: f64 = Exp1.sample(stream);
             gain_db += 10.0 * fading.log10();
         }
-        link.budget.capacity_bps(gain_db) > self.rate_bps
+        let budget = standard.link(link.distance, link.extra_loss_db);
+        budget.capacity_bps(gain_db) > self.rate_bps
     }
 
     fn moves(&self) -> bool {
         self.clients.iter().any(|client| !matches!(client.movement, Movement::Stand))
     }
 
-    fn place(&self, round: u32, client: usize) -> Option<Place<'_>> {
+    fn layout(&self) -> Option<&dyn Layout> {
+        Some(self)
+    }
+}
+
+impl Layout for Radio {
+    fn place(&self, round: u32, client: usize) -> Place<'_> {
         let point = self.locate(round, client);
         let link = self.link(client, point);
-        let margin_db = link.budget.margin_db(self.rate_bps);
-        Some(Place {
+        let margin_db = link.margin_db();
+        Place {
             client,
-            standard: &self.service(client).standard.name,
+            standard: &link.service.standard.name,
             x: point.x,
             y: point.y,
             indoor: link.indoor,
             distance: link.distance,
             margin_db,
-            failure: link.variation.outage(margin_db),
-        })
+            failure: link.outage(margin_db),
+        }
     }
 
     fn route(&self, round: u32, client: usize) -> Vec<Point> {
@@ -236,15 +264,16 @@ impl Source for Radio {
         }
     }
 
-    fn area(&self) -> Option<Area> {
-        Some(self.area)
+    fn area(&self) -> Area {
+        self.area
     }
 
-    fn stations(&self) -> Vec<(String, Point)> {
-        let mut stations: Vec<(String, Point)> = Vec::new();
+    fn stations(&self) -> Vec<(&str, Point)> {
+        let mut stations: Vec<(&str, Point)> = Vec::new();
         for service in &self.services {
-            if !stations.iter().any(|(name, _)| *name == service.standard.station) {
-                stations.push((service.standard.station.clone(), service.station));
+            let name = service.standard.station.as_str();
+            if !stations.iter().any(|station| station.0 == name) {
+                stations.push((name, service.station));
             }
         }
         stations

@@ -96,21 +96,20 @@ impl Standard {
         20.0 * (self.reference_m / 1e3).log10() + 20.0 * (self.carrier_hz / 1e6).log10() + 32.44
     }
 
-    /// The loss over a distance: 10 λ log₁₀(d/d₀) more than over the reference distance. Nearer than
-    /// that, where the model says nothing, it stays at the reference loss.
-    pub fn path_loss_db(&self, distance_m: f64) -> f64 {
-        let ratio = (distance_m / self.reference_m).max(1.0);
-        self.reference_loss_db() + 10.0 * self.exponent * ratio.log10()
+    /// What a distance loses beyond the reference distance: 10 λ log₁₀(d/d₀). Nearer than that, where
+    /// the model says nothing, nothing.
+    pub fn distance_loss_db(&self, distance_m: f64) -> f64 {
+        10.0 * self.exponent * (distance_m / self.reference_m).max(1.0).log10()
     }
 
-    /// The link over a distance, through the wall or not, with a further loss.
-    pub fn link(&self, distance_m: f64, through_wall: bool, excess_db: f64) -> LinkBudget {
-        let wall_db = if through_wall { self.wall_loss_db } else { 0.0 };
+    /// The link over a distance, with what walls and other things take.
+    pub fn link(&self, distance_m: f64, extra_loss_db: f64) -> LinkBudget {
+        let path_loss_db = self.reference_loss_db() + self.distance_loss_db(distance_m);
         LinkBudget {
             bandwidth_hz: self.bandwidth_hz,
             power_dbm: self.power_dbm,
             noise_dbm_per_hz: self.noise_dbm_per_hz,
-            loss_db: self.path_loss_db(distance_m) + wall_db + excess_db,
+            loss_db: path_loss_db + extra_loss_db,
         }
     }
 
@@ -168,9 +167,7 @@ impl StandardConfig {
     pub(crate) fn resolve(&self, name: &str) -> Result<Standard, ConfigError> {
         let base = match &self.like {
             Some(like) => Some(Standard::preset(like).ok_or_else(|| {
-                let reason =
-                    format!("no preset is called \"{like}\": they are {}", PRESETS.join(", "));
-                ConfigError::new(format!("standards.{name}.like"), reason)
+                ConfigError::unknown(format!("standards.{name}.like"), "preset", like, &PRESETS)
             })?),
             None => Standard::preset(name),
         };

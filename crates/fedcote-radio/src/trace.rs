@@ -1,8 +1,8 @@
 //! Failures from a file: measured, or made by another simulator.
 //!
-//! A CSV file with the columns `round,client,failure`: rounds from 0, clients from 1 as everywhere in the
-//! program's output, and a probability or a measured 0 (arrived) or 1 (failed). Rows are sorted by round,
-//! then client, and every client has a row in every round.
+//! A CSV file with the columns `round,client,failure`: rounds from 1 (or from 0, the state before the first
+//! round), clients from 1, as everywhere in the program's output, and a probability or a measured 0 (arrived)
+//! or 1 (failed). Rows are sorted by round, then client, and every client has a row in every round.
 
 use std::path::Path;
 
@@ -14,6 +14,8 @@ use crate::network::Source;
 #[derive(Debug)]
 pub(crate) struct Trace {
     clients: usize,
+    /// The round of the first row.
+    first: u64,
     /// Round by round.
     failures: Vec<f64>,
     after: AfterTrace,
@@ -24,13 +26,14 @@ impl Trace {
         let data = std::fs::read(file)
             .map_err(|source| Error::Read { file: file.to_path_buf(), source })?;
         let refuse = |line, reason| Error::Trace { file: file.to_path_buf(), line, reason };
-        let failures = parse(&data, clients).map_err(|(line, reason)| refuse(line, reason))?;
-        Ok(Self { clients, failures, after })
+        let (first, failures) =
+            parse(&data, clients).map_err(|(line, reason)| refuse(line, reason))?;
+        Ok(Self { clients, first, failures, after })
     }
 }
 
-/// The failures of a trace, or the line that is wrong and why.
-fn parse(data: &[u8], clients: usize) -> Result<Vec<f64>, (u64, String)> {
+/// The first round of a trace and its failures, or the line that is wrong and why.
+fn parse(data: &[u8], clients: usize) -> Result<(u64, Vec<f64>), (u64, String)> {
     let mut reader =
         csv::ReaderBuilder::new().trim(csv::Trim::All).flexible(true).from_reader(data);
     let header = reader.headers().map_err(|error| (1, error.to_string()))?;
@@ -38,7 +41,7 @@ fn parse(data: &[u8], clients: usize) -> Result<Vec<f64>, (u64, String)> {
         return Err((1, "the first line must be \"round,client,failure\"".into()));
     }
     let mut failures = Vec::new();
-    let mut line = 1;
+    let (mut line, mut first) = (1, 0);
     for record in reader.records() {
         let record = record.map_err(|error| {
             (error.position().map_or(line + 1, csv::Position::line), error.to_string())
@@ -56,8 +59,11 @@ fn parse(data: &[u8], clients: usize) -> Result<Vec<f64>, (u64, String)> {
         if client == 0 || client > clients as u64 {
             return Err((line, format!("client {client} is not one of 1 to {clients}")));
         }
-        let due =
-            (failures.len() as u64 / clients as u64, failures.len() as u64 % clients as u64 + 1);
+        if failures.is_empty() && round == 1 {
+            first = 1;
+        }
+        let read = failures.len() as u64;
+        let due = (first + read / clients as u64, read % clients as u64 + 1);
         if (round, client) != due {
             let what =
                 if (round, client) < due { "repeats or is out of order" } else { "leaves a hole" };
@@ -77,7 +83,7 @@ fn parse(data: &[u8], clients: usize) -> Result<Vec<f64>, (u64, String)> {
         let reason = format!("the last round ends after client {present} of {clients}");
         return Err((line, reason));
     }
-    Ok(failures)
+    Ok((first, failures))
 }
 
 impl Source for Trace {
@@ -87,9 +93,10 @@ impl Source for Trace {
 
     fn failure(&self, round: u32, client: usize) -> f64 {
         let rounds = self.failures.len() / self.clients;
+        let after_first = u64::from(round).saturating_sub(self.first) as usize;
         let row = match self.after {
-            AfterTrace::Repeat => round as usize % rounds,
-            AfterTrace::Hold => (round as usize).min(rounds - 1),
+            AfterTrace::Repeat => after_first % rounds,
+            AfterTrace::Hold => after_first.min(rounds - 1),
         };
         self.failures[row * self.clients + client]
     }
@@ -110,7 +117,9 @@ mod tests {
     #[test]
     fn a_complete_trace_is_read_in_order() {
         let text = "round, client, failure\n0,1,0\n0,2,1\n1,1,0.25\n1,2,1e-3\n";
-        assert_eq!(parse(text.as_bytes(), 2).unwrap(), [0.0, 1.0, 0.25, 1e-3]);
+        assert_eq!(parse(text.as_bytes(), 2).unwrap(), (0, vec![0.0, 1.0, 0.25, 1e-3]));
+        let text = "round,client,failure\n1,1,0\n1,2,1\n";
+        assert_eq!(parse(text.as_bytes(), 2).unwrap(), (1, vec![0.0, 1.0]));
     }
 
     #[test]
@@ -139,6 +148,12 @@ mod tests {
                 "round 0, client 2 repeats or is out of order: round 1, client 2 is due",
             ),
             ("0,1,0\n", 2, "the last round ends after client 1 of 2"),
+            ("2,1,0\n", 2, "round 2, client 1 leaves a hole: round 0, client 1 is due"),
+            (
+                "1,1,0\n1,2,0\n3,1,0\n",
+                4,
+                "round 3, client 1 leaves a hole: round 2, client 1 is due",
+            ),
             ("0,3,0\n", 2, "client 3 is not one of 1 to 2"),
             ("0,0,0\n", 2, "client 0 is not one of 1 to 2"),
             ("0,1,1.5\n", 2, "failure \"1.5\" is not between 0 and 1"),
