@@ -101,7 +101,7 @@ pub fn invert(
     Ok(Inversion { selection: best, appearance: best_appearance, residual, evaluations })
 }
 
-fn error(target: &[f64], appearance: &[f64]) -> f64 {
+pub(crate) fn error(target: &[f64], appearance: &[f64]) -> f64 {
     chunks::map(target.len(), |range| {
         let pairs = target[range.clone()].iter().zip(&appearance[range]);
         let errors =

@@ -141,6 +141,55 @@ impl AppearanceModel for Systematic<'_> {
     }
 }
 
+impl Systematic<'_> {
+    /// The derivatives of the appearance with respect to the borders between neighbours in the order.
+    ///
+    /// Between the places where passages change their order the appearance is linear in the selection. Moving the border after
+    /// a slot by `d` moves its passage by `K d`: the list before it lasts longer, the list after it shorter. So column
+    /// `slot` is `K` times the difference of the two lists' shares, row after row in the order of slots; `N − 1` columns
+    /// of `N`. `None` when rounding merges two borders, or with clients that never arrive.
+    pub(crate) fn jacobian(&self, selection: &[f64]) -> Option<Vec<Vec<f64>>> {
+        let clients = self.order.len();
+        let nodes = Nodes::new(self.draws);
+        let Walk { mut counts, passages } = Walk::new(selection, self.order, self.draws);
+        if passages.len() + 1 != clients || self.failure.contains(&1.0) {
+            return None;
+        }
+        let mut list = List::new(self, &nodes);
+        let mut slopes = vec![vec![0.0; nodes.log.len()]; clients];
+        for slot in 0..clients {
+            list.put(self.order[slot], counts[slot]);
+            self.slope(self.order[slot], counts[slot], &nodes, |node, s| slopes[slot][node] = s);
+        }
+        let shares = |list: &List, counts: &[u64], slopes: &[Vec<f64>]| -> Vec<f64> {
+            let scale = 1.0 / list.somebody();
+            let factors: Vec<f64> = (list.log.iter().zip(&nodes.weights))
+                .map(|(log, weight)| scale * weight * log.high.exp())
+                .collect();
+            let share = |slot: usize| match counts[slot] {
+                0 => 0.0,
+                _ => factors.iter().zip(&slopes[slot]).map(|(factor, slope)| factor * slope).sum(),
+            };
+            (0..clients).map(share).collect()
+        };
+        let mut before = shares(&list, &counts, &slopes);
+        let mut columns = vec![Vec::new(); clients - 1];
+        for (_, slot) in passages {
+            let slot = slot as usize;
+            for (slot, to) in [(slot, counts[slot] - 1), (slot + 1, counts[slot + 1] + 1)] {
+                list.change(self.order[slot], counts[slot], to);
+                counts[slot] = to;
+                self.slope(self.order[slot], to, &nodes, |node, s| slopes[slot][node] = s);
+            }
+            let after = shares(&list, &counts, &slopes);
+            let draws = self.draws as f64;
+            columns[slot] = before.iter().zip(&after).map(|(b, a)| draws * (b - a)).collect();
+            before = after;
+        }
+        Some(columns)
+    }
+}
+
 /// The places at which a point passes from one client to the next.
 struct Walk {
     /// How often each client is drawn before the first passage, in the given order.
@@ -427,6 +476,33 @@ mod tests {
         let found = model.checked(&selection).unwrap();
         let total = 0.2 * 0.5 + 0.3 * 0.1 + 0.5 * 0.9;
         assert!(close(&found, &[0.1 / total, 0.03 / total, 0.45 / total], 1e-8), "{found:?}");
+    }
+
+    #[test]
+    fn derivatives_agree_with_differences() {
+        let failure = oracle::failures(9, 4);
+        let order: Vec<u32> = (0..9).map(|i| (i * 4) % 9).collect();
+        for (draws, uploads) in [(3, UPLOADS[0]), (14, UPLOADS[1])] {
+            let selection = oracle::selection(9, 5);
+            let model = Systematic { failure: &failure, draws, order: &order, uploads };
+            let columns = model.jacobian(&selection).unwrap();
+            for (slot, column) in columns.iter().enumerate() {
+                // The map is linear in between, so even large steps are exact while no passages meet.
+                let step = 1e-6;
+                let moved = |step: f64| {
+                    let mut moved = selection.clone();
+                    moved[order[slot] as usize] += step;
+                    moved[order[slot + 1] as usize] -= step;
+                    model.checked(&moved).unwrap()
+                };
+                let (up, down) = (moved(step), moved(-step));
+                for (slot, derivative) in column.iter().enumerate() {
+                    let client = order[slot] as usize;
+                    let difference = (up[client] - down[client]) / (2.0 * step);
+                    assert!((difference - derivative).abs() < 1e-8, "{difference} {derivative}");
+                }
+            }
+        }
     }
 
     #[test]
