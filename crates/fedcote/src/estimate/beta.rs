@@ -57,6 +57,14 @@ impl Beta {
         self.failed.len()
     }
 
+    /// Makes room for clients that joined, none of them observed yet; never forgets any.
+    pub fn grow(&mut self, clients: usize) {
+        let clients = clients.max(self.clients());
+        self.failed.resize(clients, 0.0);
+        self.arrived.resize(clients, 0.0);
+        self.last.resize(clients, self.round);
+    }
+
     /// What is left by now of the evidence on a client: failures and arrivals.
     fn evidence(&self, client: usize) -> (f64, f64) {
         let left = self.retention.powf(f64::from(self.round - self.last[client]));

@@ -20,6 +20,7 @@ const LARGEST: f64 = 1.0 - 1e-6;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Exponential {
     rate: f64,
+    prior: f64,
     failure: Vec<f64>,
 }
 
@@ -31,12 +32,17 @@ impl Exponential {
     pub fn new(clients: usize, rate: f64, prior: f64) -> Result<Self, Error> {
         check("rate", rate, rate > 0.0 && rate <= 1.0, "a number in (0, 1]")?;
         check_prior(prior)?;
-        Ok(Self { rate, failure: vec![prior; clients] })
+        Ok(Self { rate, prior, failure: vec![prior; clients] })
     }
 
     /// The number of clients.
     pub fn clients(&self) -> usize {
         self.failure.len()
+    }
+
+    /// Makes room for clients that joined, none of them observed yet; never forgets any.
+    pub fn grow(&mut self, clients: usize) {
+        self.failure.resize(clients.max(self.clients()), self.prior);
     }
 
     /// Takes note of one upload; panics when there is no such client.

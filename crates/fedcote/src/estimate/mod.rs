@@ -174,6 +174,15 @@ impl Estimator {
         }
     }
 
+    /// Makes room for clients that joined, none of them observed yet; never forgets any.
+    pub fn grow(&mut self, clients: usize) {
+        match self {
+            Self::Window(window) => window.grow(clients),
+            Self::Exponential(exponential) => exponential.grow(clients),
+            Self::Beta(beta) => beta.grow(clients),
+        }
+    }
+
     /// Takes note of one upload in the current round.
     ///
     /// # Panics
@@ -249,6 +258,27 @@ mod tests {
             assert_eq!(estimator.failure(0), 0.5, "{name}");
             let dead = estimator.failure(1);
             assert!(dead > 0.9 && dead < 1.0, "{name}: {dead}");
+        }
+    }
+
+    #[test]
+    fn clients_that_join_later_are_like_those_never_observed() {
+        for name in NAMES {
+            let (mut grown, mut roomy) = (estimator(name, 1), estimator(name, 3));
+            for round in 0..30 {
+                if round == 10 {
+                    grown.grow(3);
+                    grown.grow(2); // never shrinks
+                }
+                for estimator in [&mut grown, &mut roomy] {
+                    estimator.observe(0, round % 3 == 0);
+                    if round >= 20 {
+                        estimator.observe(2, round % 2 == 0);
+                    }
+                    estimator.tick();
+                }
+            }
+            assert_eq!(grown.failures(), roomy.failures(), "{name}");
         }
     }
 

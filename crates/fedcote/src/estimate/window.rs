@@ -47,6 +47,13 @@ impl Window {
         self.observed.len()
     }
 
+    /// Makes room for clients that joined, none of them observed yet; never forgets any.
+    pub fn grow(&mut self, clients: usize) {
+        let clients = clients.max(self.clients());
+        self.observed.resize(clients, 0);
+        self.failed.resize(clients, 0);
+    }
+
     /// Takes note of one upload in the current round; panics when there is no such client.
     pub fn observe(&mut self, client: usize, arrived: bool) {
         self.observed[client] += 1;
