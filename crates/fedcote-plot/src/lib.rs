@@ -11,6 +11,7 @@ mod error;
 pub mod folder;
 pub mod font;
 pub mod lines;
+pub mod map;
 pub mod panel;
 #[cfg(feature = "png")]
 mod png;

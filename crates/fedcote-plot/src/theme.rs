@@ -8,6 +8,8 @@
 //! | class | meaning |
 //! |---|---|
 //! | `c0` … `c7`, `good`, `bad`, `ink`, `muted`, `faint` | sets the current colour of a shape or group |
+//! | `f0` … `f5` | the same, a sequential scale; use with `pin` |
+//! | `pin` | filled in the current colour, outlined in ink |
 //! | `line` | stroked in the current colour, not filled; with `thin`, `thick`, `mark`, `d1`, `d2` (dashes) |
 //! | `fill`, `band`, `veil`, `soft`, `dot`, `hollow` | filled; 16 %, 7 %, 45 %, 60 % opaque; outlined in the current colour on paper |
 //! | `grid`, `axis`, `rule` | grid lines, axis lines, dashed reference lines |
@@ -28,6 +30,9 @@ pub enum Theme {
 
 /// Number of series colours.
 pub const COLOURS: usize = 8;
+
+/// Number of steps of the sequential scale `f0` … `f5`: the further from the paper, the more.
+pub const STEPS: usize = 6;
 
 /// How one series is drawn everywhere: a colour and a dash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +88,7 @@ pub fn styles<S: AsRef<str>>(names: &[S]) -> Vec<Style> {
 }
 
 /// A colour's name in the style sheet, its value in light, its value in dark.
-const PALETTE: [(&str, &str, &str); 20] = [
+const PALETTE: [(&str, &str, &str); 26] = [
     ("paper", "#ffffff", "#14171c"),
     ("ink", "#1b1f24", "#e8eaed"),
     ("muted", "#59626c", "#a3acb6"),
@@ -104,6 +109,12 @@ const PALETTE: [(&str, &str, &str); 20] = [
     ("c5", "#3e97ec", "#8fdcff"),
     ("c6", "#4a35a8", "#7a5fd8"),
     ("c7", "#1b1f24", "#f5f6f7"),
+    ("f0", "#fffbe0", "#3d2a1a"),
+    ("f1", "#fee391", "#6b3f17"),
+    ("f2", "#fdb338", "#a65a14"),
+    ("f3", "#e2711d", "#e08a2e"),
+    ("f4", "#a63a0a", "#fbc55c"),
+    ("f5", "#4f1c06", "#fff4c2"),
 ];
 
 /// The size, weight and colour of a kind of text.
@@ -155,6 +166,7 @@ const RULES: &str = "\
 .fig .soft{fill:currentColor;fill-opacity:.45}\
 .fig .dot{fill:currentColor;fill-opacity:.6}\
 .fig .mark{stroke-width:2.2px;stroke-linecap:butt}\
+.fig .pin{fill:currentColor;stroke:var(--fc-ink);stroke-width:1px;stroke-linejoin:round}\
 .fig .hollow{fill:var(--fc-paper);stroke:currentColor;stroke-width:1.5px}\
 .fig .ink{color:var(--fc-ink)}\
 .fig .faint{color:var(--fc-faint)}\
@@ -214,6 +226,9 @@ fn rules() -> String {
     }
     for number in 0..COLOURS {
         let _ = write!(out, ".fig .c{number}{{color:var(--fc-c{number})}}");
+    }
+    for step in 0..STEPS {
+        let _ = write!(out, ".fig .f{step}{{color:var(--fc-f{step})}}");
     }
     out
 }
@@ -286,6 +301,21 @@ mod tests {
                         // A just noticeable difference is about 0.02.
                         assert!(apart.sqrt() > 0.065, "c{one} and c{two}, {theme:?}: {apart}");
                     }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn steps_of_the_scale_are_ordered_for_every_reader() {
+        for (theme, sign) in [(Theme::Light, -1.0), (Theme::Dark, 1.0)] {
+            let steps: Vec<_> =
+                (0..STEPS).map(|n| linear(colour(&format!("f{n}"), theme).unwrap())).collect();
+            for eye in EYES {
+                for pair in steps.windows(2) {
+                    let lightness = |rgb| oklab(times(eye, rgb))[0];
+                    let apart = sign * (lightness(pair[1]) - lightness(pair[0]));
+                    assert!(apart > 0.05, "{theme:?}: {pair:?} {apart}");
                 }
             }
         }
