@@ -1,11 +1,55 @@
 //! `fedcote evaluate`.
 
+use std::path::PathBuf;
+
+use fedcote::Options;
+
 use crate::error::Error;
+use crate::outcome::{Format, Outcome};
+use crate::problem::{Problem, source};
+use crate::select::draws;
 
-/// (in the making)
+/// Show what given selection probabilities lead to
 #[derive(clap::Args)]
-pub struct Args {}
+#[command(after_help = "\
+Example:
+  echo '{\"selected\": 2, \"clients\": [
+    {\"id\": \"a\", \"labels\": [30, 10], \"failure\": 0.1, \"selection\": 0.5},
+    {\"id\": \"b\", \"labels\": [0, 40], \"failure\": 0.6, \"selection\": 0.5}]}' | fedcote evaluate
 
-pub fn run(_args: Args) -> Result<(), Error> {
-    Err(Error::work("evaluate is not built yet"))
+Exit status: 0 done, 1 the work failed, 2 the request was wrong.")]
+pub struct Args {
+    /// JSON or CSV file with a selection for every client; `-` or nothing reads standard input
+    file: Option<PathBuf>,
+    /// Draws a round [default: the file's]
+    #[arg(long, value_name = "K")]
+    selected: Option<u64>,
+    #[command(flatten)]
+    format: Format,
+}
+
+pub fn run(args: Args) -> Result<(), Error> {
+    let file = args.file.as_deref();
+    let problem = Problem::read(file)?;
+    let draws = draws(args.selected, &problem)?;
+    let threshold = problem.threshold.unwrap_or(Options::default().threshold);
+    let (federation, selection) = problem.check(file, true)?;
+    let evaluation = fedcote::evaluate(&federation, draws, &selection)
+        .map_err(|error| Error::request(format!("{}: {error}", source(file))))?;
+    let eligible: Vec<bool> =
+        federation.failure().iter().map(|&failure| failure <= threshold && failure < 1.0).collect();
+    Outcome {
+        method: "given",
+        federation: &federation,
+        draws,
+        selection: &selection,
+        appearance: &evaluation.appearance,
+        eligible: &eligible,
+        label_divergence: evaluation.label_divergence,
+        weight_divergence: evaluation.weight_divergence,
+        expected_arrivals: evaluation.expected_arrivals,
+        optimality: None,
+        warnings: &evaluation.warnings,
+    }
+    .print(args.format)
 }

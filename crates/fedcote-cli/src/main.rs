@@ -4,9 +4,12 @@ mod data;
 mod error;
 mod evaluate;
 mod network;
+mod outcome;
+mod problem;
 mod report;
 mod run;
 mod select;
+mod table;
 
 use std::process::ExitCode;
 

@@ -1,11 +1,117 @@
 //! `fedcote select`.
 
+use std::path::PathBuf;
+
+use fedcote::{Method, Options};
+
 use crate::error::Error;
+use crate::outcome::{Format, Outcome};
+use crate::problem::{Problem, source};
 
-/// (in the making)
+/// Find selection probabilities from label counts and failure probabilities
 #[derive(clap::Args)]
-pub struct Args {}
+#[command(after_help = "\
+Examples:
+  echo '{\"selected\": 2, \"clients\": [
+    {\"id\": \"a\", \"labels\": [30, 10], \"failure\": 0.1},
+    {\"id\": \"b\", \"labels\": [0, 40], \"failure\": 0.6}]}' | fedcote select
+  printf 'id,failure,label_0,label_1\\na,0.1,30,10\\nb,0.6,0,40\\n' |
+    fedcote select --selected 2 --json
 
-pub fn run(_args: Args) -> Result<(), Error> {
-    Err(Error::work("select is not built yet"))
+Exit status: 0 done, 1 the work failed, 2 the request was wrong.")]
+pub struct Args {
+    /// JSON or CSV file; `-` or nothing reads standard input
+    file: Option<PathBuf>,
+    /// How to solve: `exact` is optimal and says so, `gradient` is the paper's Algorithm 2
+    #[arg(long, value_enum, default_value_t = MethodName::Exact)]
+    method: MethodName,
+    /// With `gradient`: solve for this many draws instead (the paper's FedCote-II)
+    #[arg(long, value_name = "K")]
+    k_apx: Option<u64>,
+    /// Exclude clients with a higher failure probability [default: the file's, else 0.85]
+    #[arg(long, value_name = "E")]
+    threshold: Option<f64>,
+    /// With `exact`: how much more labels matter than weights [default: 1000]
+    #[arg(long, value_name = "X")]
+    kappa: Option<f64>,
+    /// With `exact`: the price of failed draws; above 0 trades bias for arrivals [default: 0]
+    #[arg(long, value_name = "RHO")]
+    efficiency: Option<f64>,
+    /// Let the threshold lose a label, as in the paper
+    #[arg(long)]
+    no_coverage: bool,
+    /// Draws a round [default: the file's]
+    #[arg(long, value_name = "K")]
+    selected: Option<u64>,
+    #[command(flatten)]
+    format: Format,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum MethodName {
+    Exact,
+    Gradient,
+}
+
+pub fn run(args: Args) -> Result<(), Error> {
+    let method = args.method()?;
+    let file = args.file.as_deref();
+    let problem = Problem::read(file)?;
+    let draws = draws(args.selected, &problem)?;
+    let threshold = args.threshold.or(problem.threshold);
+    let (federation, _) = problem.check(file, false)?;
+    let mut options = Options { method, coverage: !args.no_coverage, ..Options::default() };
+    options.threshold = threshold.unwrap_or(options.threshold);
+    let solution = fedcote::select(&federation, draws, &options, None)
+        .map_err(|error| Error::request(format!("{}: {error}", source(file))))?;
+    Outcome {
+        method: solution.method.name(),
+        federation: &federation,
+        draws,
+        selection: &solution.selection,
+        appearance: &solution.appearance,
+        eligible: &solution.eligible,
+        label_divergence: solution.label_divergence,
+        weight_divergence: solution.weight_divergence,
+        expected_arrivals: solution.expected_arrivals,
+        optimality: Some(solution.optimality),
+        warnings: &solution.warnings,
+    }
+    .print(args.format)
+}
+
+/// The number of draws: the flag's, else the file's.
+pub fn draws(flag: Option<u64>, problem: &Problem) -> Result<u64, Error> {
+    flag.or(problem.selected).ok_or_else(|| {
+        Error::request("selected: missing; say how many draws a round has with --selected K")
+    })
+}
+
+impl Args {
+    fn method(&self) -> Result<Method, Error> {
+        let stray = |flag: &str, method: &str| {
+            Err(Error::request(format!("--{flag} belongs to --method {method}")))
+        };
+        match (self.method, Method::EXACT, Method::GRADIENT) {
+            (MethodName::Exact, Method::Exact { kappa, efficiency }, _) => {
+                if self.k_apx.is_some() {
+                    return stray("k-apx", "gradient");
+                }
+                Ok(Method::Exact {
+                    kappa: self.kappa.unwrap_or(kappa),
+                    efficiency: self.efficiency.unwrap_or(efficiency),
+                })
+            }
+            (_, _, Method::Gradient { max_steps, tolerance, .. }) => {
+                if self.kappa.is_some() {
+                    return stray("kappa", "exact");
+                }
+                if self.efficiency.is_some() {
+                    return stray("efficiency", "exact");
+                }
+                Ok(Method::Gradient { k_apx: self.k_apx, max_steps, tolerance })
+            }
+            (_, method, _) => Ok(method),
+        }
+    }
 }

@@ -1,0 +1,89 @@
+//! Text tables: columns aligned, the header bold on a terminal.
+
+use std::fmt::Write as _;
+use std::io::IsTerminal;
+
+/// Which side of a column its cells keep to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Align {
+    /// For names.
+    Left,
+    /// For numbers.
+    Right,
+}
+
+/// A table that prints with a header and aligned columns, two spaces apart.
+#[derive(Debug, Clone)]
+pub struct Table {
+    columns: Vec<(String, Align)>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// A table with these columns.
+    pub fn new<S: Into<String>>(columns: impl IntoIterator<Item = (S, Align)>) -> Self {
+        let columns = columns.into_iter().map(|(name, align)| (name.into(), align)).collect();
+        Self { columns, rows: Vec::new() }
+    }
+
+    /// Adds a row; cells that are missing are empty, cells too many are dropped.
+    pub fn push(&mut self, cells: impl IntoIterator<Item = String>) {
+        let mut row: Vec<String> = cells.into_iter().take(self.columns.len()).collect();
+        row.resize(self.columns.len(), String::new());
+        self.rows.push(row);
+    }
+
+    /// The table as text, a line each for header and rows.
+    pub fn render(&self, bold_header: bool) -> String {
+        let header: Vec<&str> = self.columns.iter().map(|(name, _)| name.as_str()).collect();
+        let mut widths: Vec<usize> = header.iter().map(|name| name.chars().count()).collect();
+        for row in &self.rows {
+            for (width, cell) in widths.iter_mut().zip(row) {
+                *width = cell.chars().count().max(*width);
+            }
+        }
+        let mut text = String::new();
+        let mut line = |cells: &[&str], bold: bool| {
+            let mut line = String::new();
+            for ((cell, &width), (_, align)) in cells.iter().zip(&widths).zip(&self.columns) {
+                // Writing to a string cannot fail.
+                let _ = match align {
+                    Align::Left => write!(line, "{cell:<width$}  "),
+                    Align::Right => write!(line, "{cell:>width$}  "),
+                };
+            }
+            text += &strong(line.trim_end(), bold);
+            text.push('\n');
+        };
+        line(&header, bold_header);
+        for row in &self.rows {
+            line(&row.iter().map(String::as_str).collect::<Vec<_>>(), false);
+        }
+        text
+    }
+}
+
+/// Whether standard output is a terminal whose user has not asked for plain text with `NO_COLOR`.
+pub fn styled() -> bool {
+    std::io::stdout().is_terminal()
+        && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+/// The text, bold if asked for.
+pub fn strong(text: &str, bold: bool) -> String {
+    if bold { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_aligned() {
+        let mut table = Table::new([("client", Align::Left), ("weight", Align::Right)]);
+        table.push(["é".to_string(), "0.5".into()]);
+        table.push(["long-name".to_string()]);
+        assert_eq!(table.render(false), "client     weight\né             0.5\nlong-name\n");
+        assert!(table.render(true).starts_with("\x1b[1mclient     weight\x1b[0m\n"));
+    }
+}

@@ -1,0 +1,345 @@
+//! `fedcote select` and `fedcote evaluate`, run as a user runs them.
+
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+/// Runs the command with this standard input.
+fn fedcote(arguments: &[&str], input: &[u8]) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_fedcote"))
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the command starts");
+    let mut stdin = child.stdin.take().expect("a pipe");
+    let input = input.to_vec();
+    let writer = std::thread::spawn(move || {
+        // A command that refuses early closes its end.
+        let _ = stdin.write_all(&input);
+    });
+    let output = child.wait_with_output().expect("the command ends");
+    writer.join().expect("the writer ends");
+    output
+}
+
+fn json(arguments: &[&str], input: &str) -> Value {
+    let output = fedcote(arguments, input.as_bytes());
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{error}");
+    assert!(error.is_empty(), "{error}");
+    serde_json::from_slice(&output.stdout).expect("exactly one JSON document")
+}
+
+/// The one line on standard error of a refused request.
+fn refusal(arguments: &[&str], input: &[u8]) -> String {
+    let output = fedcote(arguments, input);
+    let error = String::from_utf8(output.stderr).expect("text");
+    assert_eq!(output.status.code(), Some(2), "{error}");
+    assert!(output.stdout.is_empty(), "nothing on standard output");
+    assert_eq!(error.lines().count(), 1, "one line: {error}");
+    error.trim_end().strip_prefix("fedcote: ").expect("the command's name").to_owned()
+}
+
+const PAIR: &str = r#"{"selected": 2, "clients": [
+    {"id": "a", "labels": [30, 10], "failure": 0.1, "selection": 0.5},
+    {"id": "b", "labels": [0, 40], "failure": 0.6, "selection": 0.5}]}"#;
+
+#[test]
+fn select_prints_one_json_document() {
+    let document = json(&["select", "--json"], PAIR);
+    assert_eq!(document["method"], "exact");
+    assert_eq!(document["selected"], 2);
+    assert_eq!(document["warnings"].as_array().expect("a list").len(), 0);
+    let clients = document["clients"].as_array().expect("a list");
+    assert_eq!(clients.len(), 2);
+    let number = |client: usize, field: &str| clients[client][field].as_f64().expect("a number");
+    for client in 0..2 {
+        assert!((number(client, "appearance") - 0.5).abs() < 1e-9);
+        assert_eq!(clients[client]["eligible"], true);
+    }
+    // By hand, K = 2: β̄_a = s² + 2 s (1−s) · 0.9·1.6 / (2 (1 − 0.06)) = ½.
+    let s = number(0, "selection");
+    assert!((s * s + 2.0 * s * (1.0 - s) * 0.9 * 1.6 / (2.0 * 0.94) - 0.5).abs() < 1e-9);
+    let arrivals = document["expected_arrivals"].as_f64().expect("a number");
+    assert!((arrivals - 2.0 * (0.9 * s + 0.4 * (1.0 - s))).abs() < 1e-9);
+    assert!(document["optimality"].as_f64().expect("a number") < 1e-10);
+    assert!(document["label_divergence"].as_f64().expect("a number") < 1e-12);
+}
+
+#[test]
+fn evaluate_says_what_given_probabilities_lead_to() {
+    let document = json(&["evaluate", "--json"], PAIR);
+    assert_eq!(document["method"], "given");
+    assert!(document.get("optimality").is_none());
+    let appearance = document["clients"][0]["appearance"].as_f64().expect("a number");
+    assert!((appearance - (0.25 + 0.5 * 0.9 * 1.6 / (2.0 * 0.94))).abs() < 1e-12);
+    assert!((document["expected_arrivals"].as_f64().expect("a number") - 1.3).abs() < 1e-12);
+}
+
+#[test]
+fn csv_and_json_say_the_same() {
+    let csv = "id,failure,label_0,label_1\na,0.1,30,10\n\nb,0.6,0,40\n";
+    let arguments = ["select", "--selected", "2", "--json"];
+    assert_eq!(json(&arguments, csv), json(&["select", "--json"], PAIR));
+    let csv =
+        "\u{feff}id, failure, selection, label_0, label_1\r\na,0.1,0.5,30,10\r\nb,0.6,0.5,0,40\r\n";
+    let arguments = ["evaluate", "--selected", "2", "--json"];
+    assert_eq!(json(&arguments, csv), json(&["evaluate", "--json"], PAIR));
+
+    let output = fedcote(&["select", "--csv"], PAIR.as_bytes());
+    let text = String::from_utf8(output.stdout).expect("text");
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[0], "id,weight,failure,eligible,selection,appearance");
+    assert!(lines[1].starts_with("a,0.5,0.1,true,0.") && lines.len() == 3);
+}
+
+#[test]
+fn a_file_is_read_by_name_and_flags_override_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("clients.json");
+    fs::write(&path, PAIR).expect("written");
+    let path = path.to_str().expect("text");
+    assert_eq!(json(&["select", path, "--json"], ""), json(&["select", "-", "--json"], PAIR));
+    assert_eq!(json(&["select", path, "--json", "--selected", "7"], "")["selected"], 7);
+    let strict = json(&["select", path, "--json", "--threshold", "0.5"], "");
+    assert_eq!(strict["clients"][1]["eligible"], false);
+    assert_eq!(strict["clients"][1]["selection"], 0.0);
+    let error = refusal(&["select", "no-such-file.json"], b"");
+    assert!(error.starts_with("no-such-file.json: "), "{error}");
+}
+
+#[test]
+fn methods_and_their_flags() {
+    let gradient = json(&["select", "--method", "gradient", "--json"], PAIR);
+    assert_eq!(gradient["method"], "gradient");
+    let fewer = json(&["select", "--method", "gradient", "--k-apx", "1", "--json"], PAIR);
+    // One draw appears as it is selected, so FedCote-II with K_apx = 1 selects by weight here.
+    assert!((fewer["clients"][0]["selection"].as_f64().expect("a number") - 0.5).abs() < 1e-6);
+    let cheap = json(&["select", "--efficiency", "1", "--json"], PAIR);
+    let exact = json(&["select", "--kappa", "10", "--json"], PAIR);
+    assert!(cheap["expected_arrivals"].as_f64() > exact["expected_arrivals"].as_f64());
+    assert_eq!(
+        refusal(&["select", "--k-apx", "4"], PAIR.as_bytes()),
+        "--k-apx belongs to --method gradient"
+    );
+    assert_eq!(
+        refusal(&["select", "--method", "gradient", "--kappa", "4"], PAIR.as_bytes()),
+        "--kappa belongs to --method exact"
+    );
+}
+
+#[test]
+fn a_label_is_kept_unless_told_otherwise() {
+    let input = r#"{"selected": 4, "clients": [
+        {"id": "near", "labels": [10, 0], "failure": 0.1},
+        {"id": "far", "labels": [0, 10], "failure": 0.95}]}"#;
+    let kept = json(&["select", "--json"], input);
+    assert!(kept["clients"][1]["selection"].as_f64() > Some(0.5));
+    let warning = kept["warnings"][0].as_str().expect("a sentence");
+    assert!(warning.starts_with("label 1: ") && warning.contains("far"), "{warning}");
+    let lost = json(&["select", "--json", "--no-coverage"], input);
+    assert_eq!(lost["clients"][1]["selection"], 0.0);
+    assert!(lost["warnings"][0].as_str().expect("a sentence").contains("lost"));
+    let output = fedcote(&["select"], input.as_bytes());
+    let text = String::from_utf8(output.stdout).expect("text");
+    assert!(text.contains("warning: label 1: "), "{text}");
+}
+
+/// `PAIR` with one piece of its text replaced.
+fn with(from: &str, to: &str) -> Vec<u8> {
+    assert!(PAIR.contains(from), "{from}");
+    PAIR.replacen(from, to, 1).into_bytes()
+}
+
+#[test]
+fn bad_input_is_refused_by_client_and_field() {
+    for (input, expected) in [
+        (with("0.6", "1.6"), r#"client "b": failure must be a probability from 0 to 1, is 1.6"#),
+        (with("0.6", "-0.1"), r#"client "b": failure must be"#),
+        (with("0.6", "NaN"), r#"client "b": failure: expected value at line 3"#),
+        (with("0.6", "null"), r#"client "b": failure: invalid type: null, expected f64 at line 3"#),
+        (
+            with("[0, 40]", "[0, -40]"),
+            r#"client "b": labels [1] must be 0 or from 1e-9 to 2^53, is -40"#,
+        ),
+        (with("[0, 40]", "[0, 1e308]"), r#"client "b": labels [1] must"#),
+        (with("[0, 40]", "[0, 1e999]"), r#"client "b": labels: number out of range"#),
+        (
+            with("[0, 40]", "[0, \"x\"]"),
+            r#"client "b": labels: invalid type: string "x", expected f64"#,
+        ),
+        (with("[0, 40]", "[0, 0]"), r#"client "b": labels are all 0"#),
+        (
+            with("[0, 40]", "[40]"),
+            r#"client "b": labels: expected 2 counts as for the first client, found 1"#,
+        ),
+        (with("[30, 10]", "[]"), r#"client "b": labels: expected 0"#),
+        (with("\"b\"", "\"a\""), r#"client "a": id is used twice"#),
+        (with("\"id\": \"b\", ", ""), "client 2: id: either every client has one or none"),
+        (with("\"id\": \"a\", ", ""), "client 2: id: either every client has one or none"),
+        (with("\"labels\": [0, 40], ", ""), r#"client "b": labels is missing"#),
+        (with(", \"failure\": 0.6", ""), r#"client "b": failure is missing"#),
+        (with("\"labels\": [0", "\"lables\": [0"), "unknown field `lables`"),
+        (
+            with("\"selected\": 2", "\"selected\": 0"),
+            "selected: must be from 1 to 1000000000, is 0",
+        ),
+        (with("\"selected\": 2", "\"selected\": 1000000000000"), "selected: must be from 1 to"),
+        (
+            with("\"selected\": 2", "\"selected\": 2.5"),
+            "selected: invalid type: floating point `2.5`",
+        ),
+        (with("\"selected\": 2", "\"selected\": -3"), "selected: invalid value: integer `-3`"),
+        (with("\"selected\": 2", "\"threshold\": 0.5"), "selected: missing"),
+        (
+            with("\"selected\": 2", "\"selected\": 2, \"threshold\": 7"),
+            "threshold: must be from 0 to 1, is 7",
+        ),
+        (
+            br#"{"selected": 2, "clients": []}"#.to_vec(),
+            "clients: there must be at least one client",
+        ),
+        (br#"{"selected": 2}"#.to_vec(), "missing field `clients`"),
+        (
+            br#"{"selected": 2, "clients": {}}"#.to_vec(),
+            "invalid type: map, expected clients as a list",
+        ),
+        (b"".to_vec(), "is empty"),
+        (b" \n\t ".to_vec(), "is empty"),
+        (b"{".to_vec(), "EOF while parsing"),
+        ([PAIR.as_bytes(), b"{}"].concat(), "trailing characters"),
+        (vec![0x89, b'P', b'N', b'G', 0, 1, 2, 255], "is neither JSON nor CSV text"),
+        (b"PK\x03\x04\x00\x00".to_vec(), "is neither JSON nor CSV text"),
+        ([0xff, 0xfe].repeat(1000), "is neither JSON nor CSV text"),
+        (b"{\"selected\": \"\xff\xfe\"}".to_vec(), "selected: "),
+    ] {
+        let error = refusal(&["select", "--json"], &input);
+        let shown = String::from_utf8_lossy(&input).into_owned();
+        assert!(error.contains(expected), "for {shown}\ngot {error}\nwant {expected}");
+    }
+    let dead = with("0.1", "1").into_iter().map(char::from).collect::<String>().replace("0.6", "1");
+    for command in ["select", "evaluate"] {
+        let error = refusal(&[command], dead.as_bytes());
+        assert!(error.contains("nobody who may be selected can ever arrive"), "{error}");
+    }
+    for (input, expected) in [
+        (
+            with("\"selection\": 0.5", "\"selection\": 0.4"),
+            "selection: must sum to 1 within 1e-6, sums to 0.9",
+        ),
+        (
+            with("\"selection\": 0.5", "\"selection\": 1.5"),
+            r#"client "a": selection must be a probability"#,
+        ),
+        (with(", \"selection\": 0.5", ""), r#"client "a": selection is missing"#),
+    ] {
+        let error = refusal(&["evaluate", "--json"], &input);
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn bad_csv_is_refused_by_line_and_field() {
+    for (input, expected) in [
+        ("id,failure\na,0.1\n", "line 1: the header must be id,failure,label_0"),
+        ("name,failure,label_0\na,0.1,3\n", "line 1: the header must be"),
+        ("id,failure,label_1\na,0.1,3\n", "line 1: the header must be"),
+        ("hello\n", "line 1: the header must be"),
+        (
+            "id,failure,label_0\na,0.1,x\n",
+            r#"line 2: client "a": label_0 must be a number, is "x""#,
+        ),
+        ("id,failure,label_0\na,,3\n", r#"line 2: client "a": failure must be a number, is """#),
+        ("id,failure,label_0\na,nan,3\n", r#"client "a": failure must be a probability"#),
+        ("id,failure,label_0\na,0.1,1e308\n", r#"client "a": labels [0] must"#),
+        ("id,failure,label_0\na,0.1,3\nb,0.1\n", "line: 3"),
+        ("id,failure,label_0\na,0.1,3\na,0.1,3\n", r#"client "a": id is used twice"#),
+        ("id,failure,label_0\n", "clients: there must be at least one client"),
+    ] {
+        let error = refusal(&["select", "--selected", "3"], input.as_bytes());
+        assert!(error.contains(expected), "for {input}\ngot {error}\nwant {expected}");
+    }
+    let error = refusal(&["select"], b"id,failure,label_0\na,0.1,3\n");
+    assert!(error.starts_with("selected: missing"), "{error}");
+    let error =
+        refusal(&["select", "--selected", "1000000000000"], b"id,failure,label_0\na,0.1,3\n");
+    assert!(error.contains("selected: must be from 1 to 1000000000, is 1000000000000"), "{error}");
+}
+
+#[test]
+fn bad_flags_have_status_two() {
+    for arguments in [
+        &["select", "--method", "magic"][..],
+        &["select", "--selected", "many"],
+        &["select", "--json", "--csv"],
+        &["select", "--no-such-flag"],
+    ] {
+        let output = fedcote(arguments, PAIR.as_bytes());
+        assert_eq!(output.status.code(), Some(2));
+        assert!(output.stdout.is_empty());
+    }
+}
+
+#[test]
+fn long_federations_are_cut_in_the_table_only() {
+    let mut input = String::from("id,failure,label_0,label_1\n");
+    for client in 0..100 {
+        input +=
+            &format!("c{client},{},{},{}\n", f64::from(client) / 200.0, client + 1, 100 - client);
+    }
+    let output = fedcote(&["select", "--selected", "5"], input.as_bytes());
+    let text = String::from_utf8(output.stdout).expect("text");
+    assert!(text.contains("… and 60 more clients"), "{text}");
+    assert!(text.contains("c39 ") && !text.contains("c40 "));
+    let all = json(&["select", "--selected", "5", "--json"], &input);
+    assert_eq!(all["clients"].as_array().expect("a list").len(), 100);
+}
+
+/// The fenced block of a page that starts with this line.
+fn block<'a>(page: &'a str, start: &str) -> &'a str {
+    let from = page.find(start).unwrap_or_else(|| panic!("{start} is on the page")) + start.len();
+    let rest = &page[from..];
+    &rest[..rest.find("```").expect("the block ends")]
+}
+
+#[test]
+fn the_worked_example_of_the_manual_is_true() {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/select.md");
+    let page = fs::read_to_string(path).expect("the page");
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("example.json"), block(&page, "```json\n")).expect("written");
+    let output = Command::new(env!("CARGO_BIN_EXE_fedcote"))
+        .args(["select", "example.json"])
+        .current_dir(folder.path())
+        .output()
+        .expect("the command runs");
+    let printed = String::from_utf8(output.stdout).expect("text");
+    assert_eq!(printed, block(&page, "```console\n$ fedcote select example.json\n"));
+}
+
+#[cfg(unix)]
+#[test]
+fn the_examples_of_the_help_work_when_pasted() {
+    for command in ["select", "evaluate"] {
+        let help = fedcote(&[command, "--help"], b"");
+        let help = String::from_utf8(help.stdout).expect("text");
+        let examples = help.split_once("Example").expect("examples").1;
+        let examples = examples.split_once(":\n").expect("examples").1;
+        let examples = examples.split_once("\n\n").expect("an end").0;
+        let folder =
+            std::path::Path::new(env!("CARGO_BIN_EXE_fedcote")).parent().expect("a folder");
+        let path = std::env::var("PATH").unwrap_or_default();
+        let status = Command::new("sh")
+            .args(["-e", "-c", examples])
+            .env("PATH", format!("{}:{path}", folder.display()))
+            .stdout(Stdio::null())
+            .status()
+            .expect("a shell");
+        assert!(status.success(), "{examples}");
+    }
+}
