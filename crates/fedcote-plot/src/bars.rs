@@ -2,7 +2,7 @@
 
 use crate::axis::{Axis, Format};
 use crate::font;
-use crate::panel::{self, Frame, Mark, Panel, Words};
+use crate::panel::{self, Frame, Key, Mark, Panel, Words};
 use crate::svg::{Anchor, Area, Svg};
 use crate::theme::{self, Style};
 
@@ -82,6 +82,13 @@ impl Bars {
     pub fn largest(&self) -> f64 {
         let values = self.groups.iter().flat_map(|group| &group.values);
         values.copied().filter(|value| value.is_finite()).fold(0.0, f64::max)
+    }
+
+    /// What the colours mean, for figures with one key over several charts.
+    pub fn key(&self) -> Vec<Key> {
+        let entry =
+            |group: &Group| Key { name: group.name.clone(), style: group.style, mark: group.mark };
+        self.groups.iter().map(entry).collect()
     }
 
     fn with(mut self, name: &str, values: &[f64], style: Style, mark: Mark) -> Self {
@@ -204,10 +211,8 @@ impl Panel for Bars {
         }
         frame.base(svg);
         if self.legend {
-            let entries: Vec<_> =
-                self.groups.iter().map(|g| (g.name.as_str(), g.style, g.mark)).collect();
             let legend = Area { y: area.bottom() - below + 6.0, height: below, ..area };
-            panel::legend(svg, legend, &entries);
+            panel::legend(svg, legend, &self.key());
         }
     }
 }

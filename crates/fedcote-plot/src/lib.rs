@@ -15,6 +15,7 @@ pub mod map;
 pub mod panel;
 #[cfg(feature = "png")]
 mod png;
+pub mod report;
 pub mod scatter;
 pub mod summary;
 pub mod svg;

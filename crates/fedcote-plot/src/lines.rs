@@ -2,7 +2,7 @@
 
 use crate::axis::{Axis, Format};
 use crate::font;
-use crate::panel::{self, Frame, Mark, Panel, Words};
+use crate::panel::{self, Frame, Key, Mark, Panel, Words};
 use crate::svg::{Anchor, Area, Svg};
 use crate::theme::{self, Style};
 
@@ -249,8 +249,11 @@ impl Panel for Lines {
                 svg.text(right + 24.0, place + 4.0, Anchor::Start, class, &text);
             }
         } else if !self.unnamed {
-            let entries: Vec<_> =
-                self.series.iter().map(|s| (s.name.as_str(), s.style, Mark::Line)).collect();
+            let entries: Vec<_> = self
+                .series
+                .iter()
+                .map(|s| Key { name: s.name.clone(), style: s.style, mark: Mark::Line })
+                .collect();
             let legend = Area {
                 x: area.x,
                 y: area.bottom() - below + 8.0,

@@ -27,6 +27,17 @@ pub trait Panel {
 /// assert!(svg.description().contains("Arrivals"));
 /// ```
 pub fn figure(title: &str, panels: &[&dyn Panel], columns: usize, width: f64) -> Svg {
+    keyed_figure(title, &[], panels, columns, width)
+}
+
+/// As [`figure`], with one key to the colours above all panels.
+pub fn keyed_figure(
+    title: &str,
+    key: &[Key],
+    panels: &[&dyn Panel],
+    columns: usize,
+    width: f64,
+) -> Svg {
     const GAP: f64 = 24.0;
     let columns = columns.clamp(1, panels.len().max(1));
     let wide = (width - GAP * (columns - 1) as f64) / columns as f64;
@@ -34,10 +45,12 @@ pub fn figure(title: &str, panels: &[&dyn Panel], columns: usize, width: f64) ->
         .chunks(columns)
         .map(|row| row.iter().map(|panel| panel.height(wide)).fold(0.0, f64::max))
         .collect();
-    let height = rows.iter().sum::<f64>() + GAP * rows.len().saturating_sub(1) as f64;
+    let names: Vec<&str> = key.iter().map(|entry| entry.name.as_str()).collect();
+    let mut y = if key.is_empty() { 0.0 } else { legend_height(&names, width) + 14.0 };
+    let height = y + rows.iter().sum::<f64>() + GAP * rows.len().saturating_sub(1) as f64;
     let description: Vec<String> = panels.iter().map(|panel| panel.describe()).collect();
     let mut svg = Svg::new(width, height.max(1.0), title, &description.join(" "));
-    let mut y = 0.0;
+    legend(&mut svg, Area { x: 0.0, y: 0.0, width, height: y }, key);
     for (row, &tall) in panels.chunks(columns).zip(&rows) {
         for (column, panel) in row.iter().enumerate() {
             let x = column as f64 * (wide + GAP);
@@ -46,6 +59,17 @@ pub fn figure(title: &str, panels: &[&dyn Panel], columns: usize, width: f64) ->
         y += tall + GAP;
     }
     svg
+}
+
+/// An entry of a legend: a name, and what it looks like.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Key {
+    /// The name.
+    pub name: String,
+    /// Colour and dash.
+    pub style: Style,
+    /// Shape.
+    pub mark: Mark,
 }
 
 /// The words around a chart with axes.
@@ -134,13 +158,18 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// How an entry of a legend is marked.
+/// The shape that stands for a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mark {
+pub enum Mark {
+    /// A piece of a curve.
     Line,
+    /// A bar.
     Square,
+    /// A pale bar.
     SoftSquare,
+    /// A tick across bars.
     Tick,
+    /// A point.
     Disc,
 }
 
@@ -170,9 +199,10 @@ fn legend_places(names: &[&str], width: f64) -> Vec<(f64, f64)> {
 }
 
 /// Entries in rows, as many as fit side by side.
-pub(crate) fn legend(svg: &mut Svg, area: Area, entries: &[(&str, Style, Mark)]) {
-    let names: Vec<&str> = entries.iter().map(|entry| entry.0).collect();
-    for (&(name, style, mark), (x, y)) in entries.iter().zip(legend_places(&names, area.width)) {
+pub(crate) fn legend(svg: &mut Svg, area: Area, entries: &[Key]) {
+    let names: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
+    for (entry, (x, y)) in entries.iter().zip(legend_places(&names, area.width)) {
+        let Key { name, style, mark } = entry;
         let (x, middle) = (area.x + x, area.y + y + ROW / 2.0);
         let colour = style.colour();
         match mark {
@@ -181,7 +211,7 @@ pub(crate) fn legend(svg: &mut Svg, area: Area, entries: &[(&str, Style, Mark)])
                 svg.line(x, middle, x + 18.0, middle, class.trim_end());
             }
             Mark::Square | Mark::SoftSquare => {
-                let kind = if mark == Mark::Square { "fill" } else { "soft" };
+                let kind = if *mark == Mark::Square { "fill" } else { "soft" };
                 svg.rect(x + 4.0, middle - 5.0, 10.0, 10.0, &format!("{kind} {colour}"));
             }
             Mark::Tick => {

@@ -1,7 +1,7 @@
 //! Points in the plane: what a client gets against how often it fails, for instance.
 
 use crate::axis::{Axis, Format};
-use crate::panel::{self, Frame, Mark, Panel, Words};
+use crate::panel::{self, Frame, Key, Mark, Panel, Words};
 use crate::svg::{Anchor, Area, Svg};
 use crate::theme::Style;
 
@@ -100,8 +100,11 @@ impl Panel for Scatter {
         }
         frame.base(svg);
         if self.clouds.len() > 1 {
-            let entries: Vec<_> =
-                self.clouds.iter().map(|c| (c.name.as_str(), c.style, Mark::Disc)).collect();
+            let entries: Vec<_> = self
+                .clouds
+                .iter()
+                .map(|c| Key { name: c.name.clone(), style: c.style, mark: Mark::Disc })
+                .collect();
             panel::legend(
                 svg,
                 Area { y: area.bottom() - below + 6.0, height: below, ..area },

@@ -1,0 +1,246 @@
+//! The HTML around figures and table.
+
+use std::fmt::Write;
+
+use super::figures::{Figure, accuracy_lines, dynamic, figures, tail_dots};
+use super::{names, table};
+use crate::folder::Run;
+use crate::panel::{Panel, figure};
+use crate::svg::Escaped;
+use crate::tables::{Digits, Table};
+use crate::{font, theme};
+
+/// The sections of a run, each with the figures it shows.
+const SECTIONS: [(&str, &str, &[&str]); 6] = [
+    ("accuracy", "Accuracy", &["accuracy", "accuracy-each"]),
+    ("loss", "Loss", &["train-loss", "test-loss"]),
+    ("labels", "Labels", &["labels"]),
+    ("clients", "Clients", &["clients"]),
+    ("network", "Network", &["network"]),
+    ("arrivals", "Arrivals", &["arrivals", "arrivals-over-rounds"]),
+];
+
+pub(super) fn html(runs: &[Run]) -> String {
+    let names = names(runs);
+    let title = match &names[..] {
+        [name] => format!("Report on {name}"),
+        _ => format!("Comparison of {} runs", names.len()),
+    };
+    let mut contents = vec![("summary".to_owned(), "Summary".to_owned(), 0)];
+    let mut body = summary(runs, &names);
+    for (index, (run, name)) in runs.iter().zip(&names).enumerate() {
+        let several = runs.len() > 1;
+        let prefix = if several { format!("run{}-", index + 1) } else { String::new() };
+        if several {
+            let id = format!("run{}", index + 1);
+            let _ =
+                write!(body, "<h2 class=\"run\" id=\"{id}\">{}</h2>{}", Escaped(name), facts(run));
+            contents.push((id, name.clone(), 0));
+        }
+        one(run, &prefix, usize::from(several), &mut body, &mut contents);
+    }
+    let mut out = String::with_capacity(body.len() + 200_000);
+    let _ = write!(
+        out,
+        "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">\
+         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none';style-src 'unsafe-inline';font-src data:\">\
+         <title>{title}</title><style>{}{}{}</style></head><body>\
+         <a class=\"skip\" href=\"#summary\">Skip to the summary</a><header><h1>{title}</h1>",
+        theme::css(),
+        font::css(),
+        include_str!("page.css"),
+        title = Escaped(&title),
+    );
+    if let [run] = runs {
+        out.push_str(&facts(run));
+    }
+    out.push_str("</header><nav aria-label=\"Contents\"><ul>");
+    for (id, text, level) in &contents {
+        let class = if *level > 0 { " class=\"sub\"" } else { "" };
+        let _ = write!(out, "<li{class}><a href=\"#{id}\">{}</a></li>", Escaped(text));
+    }
+    let _ = write!(
+        out,
+        "</ul></nav><main>{body}</main><footer>Made by fedcote {}. This page needs no network.</footer></body></html>\n",
+        env!("CARGO_PKG_VERSION")
+    );
+    out
+}
+
+/// One line on what was run.
+fn facts(run: &Run) -> String {
+    let seeds = run.schemes.iter().map(|scheme| scheme.seeds.len()).max().unwrap_or(0);
+    let count =
+        |number: usize, one: &str| format!("{number} {one}{}", if number == 1 { "" } else { "s" });
+    let mut parts = vec![
+        count(run.schemes.len(), "scheme"),
+        count(seeds, "seed"),
+        count(run.rounds as usize, "round"),
+    ];
+    if let Some(clients) =
+        run.schemes.iter().flat_map(|s| &s.seeds).find_map(|seed| seed.clients.as_ref())
+    {
+        parts.push(count(clients.clients.len(), "client"));
+    }
+    if let Some(version) = &run.version {
+        parts.push(format!("fedcote {version}"));
+    }
+    format!("<p class=\"facts\">{}</p>", Escaped(&parts.join(" · ")))
+}
+
+fn summary(runs: &[Run], names: &[String]) -> String {
+    let table = table(runs);
+    let mut out =
+        String::from("<section aria-labelledby=\"summary\"><h2 id=\"summary\">Summary</h2>");
+    if let Some(verdict) = verdict(&table) {
+        let _ = write!(out, "<p>{}</p>", Escaped(&verdict));
+    }
+    let _ = write!(
+        out,
+        "<div class=\"scroll\" role=\"region\" aria-label=\"Summary table\" tabindex=\"0\">{}</div>",
+        table.html()
+    );
+    if let [run] = runs {
+        out.extend(
+            figures(run).iter().filter(|figure| figure.id == "tail").map(|figure| show(figure, "")),
+        );
+    } else {
+        let pair = |(run, name): (&Run, &String)| (tail_dots(run, name), accuracy_lines(run, name));
+        let (dots, mut lines): (Vec<_>, Vec<_>) = runs.iter().zip(names).map(pair).unzip();
+        let ranges = lines.iter().map(|lines| lines.y_range());
+        let range =
+            ranges.fold((f64::INFINITY, f64::NEG_INFINITY), |a, b| (a.0.min(b.0), a.1.max(b.1)));
+        lines.iter_mut().for_each(|lines| lines.range = Some(range));
+        let side_by_side = |title: &'static str, panels: Vec<&dyn Panel>| {
+            Figure::new("comparison", "", |width| {
+                figure(title, &panels, if width < 600.0 { 1 } else { 2 }, width)
+            })
+        };
+        out.push_str(&show(
+            &side_by_side("Accuracy over the tail, run by run", dynamic(&dots)),
+            "tail-",
+        ));
+        out.push_str(&show(
+            &side_by_side("Test accuracy over rounds, run by run", dynamic(&lines)),
+            "accuracy-",
+        ));
+    }
+    out.push_str("</section>");
+    out
+}
+
+/// The best scheme in a sentence.
+fn verdict(table: &Table) -> Option<String> {
+    let column =
+        table.columns.iter().position(|column| column.name.starts_with("tail accuracy"))?;
+    let best = (0..table.rows.len()).find(|&row| table.is_best(row, column))?;
+    let crate::tables::Cell::Spread(spread) = &table.rows[best].cells[column] else { return None };
+    let percent = |value| Digits::Percent(2).write(value);
+    Some(format!(
+        "Best over the tail: {}, {} ± {} % test accuracy.",
+        table.rows[best].name,
+        percent(spread.mean),
+        percent(spread.std)
+    ))
+}
+
+fn one(
+    run: &Run,
+    prefix: &str,
+    level: usize,
+    body: &mut String,
+    contents: &mut Vec<(String, String, usize)>,
+) {
+    let figures = figures(run);
+    let heading = if level == 0 { "h2" } else { "h3" };
+    let mut section = |id: &str, title: &str, inner: &str| {
+        let id = format!("{prefix}{id}");
+        let _ = write!(
+            body,
+            "<section aria-labelledby=\"{id}\"><{heading} id=\"{id}\">{title}</{heading}>{inner}</section>"
+        );
+        contents.push((id, title.to_owned(), level));
+    };
+    for (id, title, shown) in SECTIONS {
+        let inner: String = figures
+            .iter()
+            .filter(|figure| shown.contains(&figure.id))
+            .map(|f| show(f, prefix))
+            .collect();
+        if !inner.is_empty() {
+            section(id, title, &inner);
+        }
+    }
+    if let Some(scenario) = &run.scenario {
+        section(
+            "scenario",
+            "Scenario",
+            &format!("<pre tabindex=\"0\"><code>{}</code></pre>", Escaped(scenario)),
+        );
+    }
+    let path = run.path.display().to_string();
+    let mut repeat = String::new();
+    if let Some(command) = &run.command {
+        let _ = write!(
+            repeat,
+            "<p>Made with:</p><pre tabindex=\"0\"><code>{}</code></pre>",
+            Escaped(command)
+        );
+    }
+    if run.scenario.is_some() {
+        let version =
+            run.version.as_ref().map_or(String::new(), |version| format!(" version {version}"));
+        let _ = write!(
+            repeat,
+            "<p>The same numbers, bit for bit, come from the scenario above with fedcote{}:</p>\
+             <pre tabindex=\"0\"><code>fedcote run {}</code></pre>",
+            Escaped(&version),
+            Escaped(&shell(&format!("{path}/scenario.toml")))
+        );
+    }
+    let _ = write!(
+        repeat,
+        "<p>This report comes from the files in the run folder:</p>\
+         <pre tabindex=\"0\"><code>fedcote report {}</code></pre>",
+        Escaped(&shell(&path))
+    );
+    section("repeat", "How to repeat it", &repeat);
+}
+
+/// A word for a shell.
+fn shell(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
+    if word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
+fn show(figure: &Figure, prefix: &str) -> String {
+    let mut out = format!("<figure id=\"figure-{prefix}{}\">", figure.id);
+    match &figure.narrow {
+        Some(narrow) => {
+            let _ = write!(
+                out,
+                "<div class=\"wide\">{}</div><div class=\"narrow\">{}</div>",
+                figure.wide.inline(),
+                narrow.inline()
+            );
+        }
+        None => {
+            let _ = write!(
+                out,
+                "<div class=\"pan\" role=\"region\" aria-label=\"{}\" tabindex=\"0\">{}</div>",
+                Escaped(figure.wide.title()),
+                figure.wide.inline()
+            );
+        }
+    }
+    if !figure.caption.is_empty() {
+        let _ = write!(out, "<figcaption>{}</figcaption>", Escaped(&figure.caption));
+    }
+    out.push_str("</figure>");
+    out
+}
