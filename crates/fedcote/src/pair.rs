@@ -26,13 +26,6 @@ impl Pair {
         self.renormalise(sum, error + (self.low + (lost + factor.low * value)));
     }
 
-    /// Subtracts another pair.
-    #[inline]
-    pub fn subtract(&mut self, other: Pair) {
-        let (sum, error) = two_sum(self.high, -other.high);
-        self.renormalise(sum, error + (self.low - other.low));
-    }
-
     #[inline]
     fn renormalise(&mut self, high: f64, low: f64) {
         self.high = high + low;
@@ -84,9 +77,7 @@ mod tests {
         let third = Pair { high: 1.0 / 3.0, low: 0.0 };
         let mut difference = Pair::default();
         difference.add_product(third, 1e8 + 0.1);
-        let mut other = Pair::default();
-        other.add_product(third, 1e8);
-        difference.subtract(other);
+        difference.add_product(third, -1e8);
         let step = (1e8 + 0.1) - 1e8; // exact
         assert!((difference.high / (step / 3.0) - 1.0).abs() < 1e-15);
     }

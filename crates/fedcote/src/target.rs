@@ -92,10 +92,12 @@ impl TargetProblem<'_> {
                 }
                 length *= 0.5;
             };
+            // Far from the optimum Φ falls while the gradient may rise for a while: that is no idling.
+            let gains = after.value < state.value - 1e-9 * state.value.abs().max(1e-3);
             point = next;
             state = after;
             residual = largest(&state.gradient);
-            idle += 1;
+            idle = if gains { 0 } else { idle + 1 };
             if residual < best.0 {
                 // Newton steps converge quadratically: gains below a half are noise.
                 if residual < 0.5 * best.0 || best.0 > 1e-6 {

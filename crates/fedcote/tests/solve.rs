@@ -30,7 +30,7 @@ fn federations(most: usize, largest_failure: f64) -> impl Strategy<Value = Feder
 }
 
 fn options(threshold: f64, kappa: f64, efficiency: f64) -> Options {
-    Options { method: Method::Exact { kappa, efficiency }, threshold, coverage: true }
+    Options { method: Method::Exact { kappa, efficiency }, threshold, ..Options::default() }
 }
 
 /// The objective of the exact method.

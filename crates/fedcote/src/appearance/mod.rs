@@ -2,6 +2,7 @@
 
 mod gram;
 mod independent;
+mod model;
 #[cfg(test)]
 mod oracle;
 mod per_client;
@@ -10,6 +11,7 @@ mod systematic;
 
 pub use independent::{Independent, appearance, gradient};
 pub(crate) use independent::{check, check_selection};
+pub use model::Model;
 pub use per_client::PerClient;
 pub use systematic::Systematic;
 

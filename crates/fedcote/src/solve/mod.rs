@@ -9,13 +9,15 @@ pub use warning::Warning;
 
 use serde::{Deserialize, Serialize};
 
-use crate::appearance::{AppearanceModel, Independent, check_selection};
+use crate::appearance::{AppearanceModel, Model, check_selection};
 use crate::chunks;
 use crate::divergence::{label_divergence, weight_divergence};
+use crate::draw::label_order;
 use crate::error::{Error, check_draws, check_length};
 use crate::federation::Federation;
-use crate::invert::{Limits, invert, many_draws};
+use crate::invert::{Limits, many_draws};
 use crate::target::TargetProblem;
+use crate::{Draws, Uploads};
 use eligibility::Eligibility;
 
 /// How to find the selection.
@@ -65,11 +67,24 @@ pub struct Options {
     pub threshold: f64,
     /// Whether a label whose holders are all excluded gets its most reliable holders back. Default true.
     pub coverage: bool,
+    /// How clients will be drawn. Default: independently. The gradient method descends for the default procedure, as in
+    /// the paper, whatever the procedure; what it reports is the appearance under the procedure.
+    #[serde(default)]
+    pub draws_kind: Draws,
+    /// What an upload carries. Default: one draw.
+    #[serde(default)]
+    pub uploads: Uploads,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { method: Method::EXACT, threshold: 0.85, coverage: true }
+        Self {
+            method: Method::EXACT,
+            threshold: 0.85,
+            coverage: true,
+            draws_kind: Draws::Independent,
+            uploads: Uploads::PerDraw,
+        }
     }
 }
 
@@ -150,20 +165,24 @@ pub fn select(
     check_draws(draws)?;
     let eligibility = Eligibility::new(federation, options.threshold, options.coverage)?;
     let warm = warm.filter(|warm| warm.selection.len() == federation.len());
+    let order = order(federation, options.draws_kind)?;
+    let procedure = (options.draws_kind, options.uploads);
+    let (model, is_exact) = Model::new(procedure, federation.failure(), draws, &order);
     let mut found = match options.method {
         Method::Exact { kappa, efficiency } => {
-            exact(federation, draws, &eligibility.eligible, kappa, efficiency, warm)?
+            exact(federation, &model, &eligibility.eligible, kappa, efficiency, warm)?
         }
         Method::Gradient { k_apx, max_steps, tolerance } => {
             let k_apx = k_apx.unwrap_or(draws);
             check_draws(k_apx)?;
             let limits = (max_steps, tolerance);
-            descent(federation, draws, k_apx, &eligibility.eligible, limits, warm)?
+            descent(federation, &model, k_apx, &eligibility.eligible, limits, warm)?
         }
     };
     let eligible = eligibility.eligible.clone();
     let mut warnings = eligibility.warnings(federation, draws, &found.selection);
     warnings.append(&mut found.warnings);
+    warnings.extend((!is_exact).then_some(Warning::ClosedForm));
     Ok(Solution {
         method: options.method,
         draws,
@@ -181,18 +200,50 @@ pub fn select(
 }
 
 /// What the selection probabilities `selection`, which must sum to one within 1e-6, lead to.
+///
+/// For independent draws with an upload each; [`evaluate_for`] takes the procedure.
 pub fn evaluate(
     federation: &Federation,
     draws: u64,
     selection: &[f64],
+) -> Result<Evaluation, Error> {
+    evaluate_for(federation, draws, selection, (Draws::default(), Uploads::default()))
+}
+
+/// What the selection probabilities `selection` lead to when clients are drawn, and upload, in this way.
+///
+/// ```
+/// use fedcote::{Draws, FederationSpec, Uploads, evaluate_for};
+///
+/// let federation = FederationSpec {
+///     ids: None,
+///     classes: 1,
+///     counts: vec![50.0, 50.0],
+///     failure: vec![0.0, 0.5],
+/// }
+/// .check()?;
+/// // Two draws of each client in one upload: client 2 arrives every other round, then with half of the draws.
+/// let procedure = (Draws::Systematic, Uploads::PerClient);
+/// let evaluation = evaluate_for(&federation, 4, &[0.5, 0.5], procedure)?;
+/// assert!((evaluation.appearance[1] - 0.25).abs() < 1e-15);
+/// # Ok::<(), fedcote::Error>(())
+/// ```
+pub fn evaluate_for(
+    federation: &Federation,
+    draws: u64,
+    selection: &[f64],
+    procedure: (Draws, Uploads),
 ) -> Result<Evaluation, Error> {
     check_draws(draws)?;
     check_length("selection", federation.len(), selection.len())?;
     check_selection(selection)?;
     let failure = federation.failure();
     let mut appearance = vec![0.0; selection.len()];
-    Independent { failure, draws }.appearance(selection, &mut appearance)?;
+    let order = order(federation, procedure.0)?;
+    let (model, is_exact) = Model::new(procedure, failure, draws, &order);
+    model.appearance(selection, &mut appearance)?;
     let mut warnings = Vec::new();
+    warnings.extend((!is_exact).then_some(Warning::ClosedForm));
     let never = |client: &usize| selection[*client] > 0.0 && failure[*client] >= 1.0;
     let clients = (0..selection.len()).filter(never).count();
     if clients > 0 {
@@ -207,6 +258,16 @@ pub fn evaluate(
         appearance,
         warnings,
     })
+}
+
+/// The order of systematic draws; independent ones need none.
+fn order(federation: &Federation, kind: Draws) -> Result<Vec<u32>, Error> {
+    match kind {
+        Draws::Independent => Ok(Vec::new()),
+        Draws::Systematic => {
+            label_order(federation.all_labels(), federation.len(), federation.classes())
+        }
+    }
 }
 
 /// `K Σ s (1 − ε)`.
@@ -234,7 +295,7 @@ const WORTH_A_WARNING: f64 = 1e-9;
 
 fn exact(
     federation: &Federation,
-    draws: u64,
+    model: &Model,
     eligible: &[bool],
     kappa: f64,
     efficiency: f64,
@@ -263,9 +324,8 @@ fn exact(
         eligible,
     };
     let target = problem.solve(warm.map(|warm| warm.multipliers.as_slice()))?;
-    let model = Independent { failure, draws };
     let start = many_draws(&target.appearance, failure);
-    let inversion = invert(&model, &target.appearance, start, Limits::default())?;
+    let inversion = model.invert(&target.appearance, start, Limits::default())?;
     let miss = inversion
         .appearance
         .iter()
@@ -295,7 +355,7 @@ const HOMOGENEOUS: f64 = 0.01;
 
 fn descent(
     federation: &Federation,
-    draws: u64,
+    model: &Model,
     k_apx: u64,
     eligible: &[bool],
     (max_steps, tolerance): (usize, f64),
@@ -312,7 +372,6 @@ fn descent(
         chunks::normalise(&mut start);
         start
     };
-    let model = Independent { failure: federation.failure(), draws };
     let mut appearance = vec![0.0; federation.len()];
     let p_value = homogeneity::p_value(federation);
     let (selection, optimality, warnings) = if p_value > HOMOGENEOUS {

@@ -40,6 +40,9 @@ pub enum Warning {
         /// Probability of differences at least as large among clients with equal label distributions.
         p_value: f64,
     },
+    /// The problem is too large for the exact model of systematic draws or of one upload a client, so the appearance
+    /// is that of independent draws with an upload each; see [`crate::appearance::Model`].
+    ClosedForm,
     /// The solver stopped before its tolerance.
     NotConverged {
         /// The optimality that was reached.
@@ -88,6 +91,10 @@ impl fmt::Display for Warning {
             Self::Homogeneous { p_value } => write!(
                 formatter,
                 "label counts differ no more than chance explains (p = {p_value:.3}), so clients are selected by weight"
+            ),
+            Self::ClosedForm => write!(
+                formatter,
+                "too large for the exact model of these draws and uploads: appearances are those of independent draws with an upload each"
             ),
             Self::NotConverged { residual } => {
                 write!(

@@ -1,0 +1,107 @@
+//! The appearance model that belongs to a procedure: exact where that is affordable.
+//!
+//! | draws | uploads | model | exact up to |
+//! |---|---|---|---|
+//! | independent | per draw | [`Independent`], the closed form | always |
+//! | systematic | either | [`Systematic`] | `N` × quadrature nodes ≤ 10⁷ |
+//! | independent | per client | [`PerClient`] | `N` × quadrature nodes × points ≤ 2·10⁶ |
+//!
+//! There are `⌊K/2⌋ + 1` nodes, or `16 (1 + log₂ K)` if that is less, and about twenty points. Larger problems take the
+//! closed form instead, and the result says so.
+
+use super::{AppearanceModel, Independent, PerClient, Systematic};
+use crate::error::Error;
+use crate::invert::{Inversion, Limits, invert};
+use crate::newton::invert_systematic;
+use crate::{Draws, Uploads};
+
+/// The largest cost of an exact evaluation for systematic draws, about half a second.
+const SYSTEMATIC_WORK: f64 = 1e7;
+
+/// The largest cost of a term for one upload a client, about 20 ms.
+const PER_CLIENT_WORK: f64 = 2e6;
+
+/// An appearance model for any procedure.
+#[derive(Debug, Clone, Copy)]
+pub enum Model<'a> {
+    /// Independent draws, one upload a draw; or the closed form in place of a model that would cost too much.
+    Independent(Independent<'a>),
+    /// Systematic draws.
+    Systematic(Systematic<'a>),
+    /// Independent draws, one upload a client.
+    PerClient(PerClient<'a>),
+}
+
+impl<'a> Model<'a> {
+    /// The model of a procedure, and whether it is exact. `order` is used for systematic draws only.
+    pub fn new(
+        (kind, uploads): (Draws, Uploads),
+        failure: &'a [f64],
+        draws: u64,
+        order: &'a [u32],
+    ) -> (Self, bool) {
+        let clients = failure.len();
+        match (kind, uploads) {
+            (Draws::Systematic, _) if Systematic::work(clients, draws) <= SYSTEMATIC_WORK => {
+                (Self::Systematic(Systematic { failure, draws, order, uploads }), true)
+            }
+            (Draws::Independent, Uploads::PerClient)
+                if PerClient::work(clients, draws) <= PER_CLIENT_WORK =>
+            {
+                (Self::PerClient(PerClient { failure, draws }), true)
+            }
+            procedure => {
+                let exact = procedure == (Draws::Independent, Uploads::PerDraw);
+                (Self::Independent(Independent { failure, draws }), exact)
+            }
+        }
+    }
+
+    /// Solves `β̄(s) = target` from `start`; see [`crate::invert::invert`].
+    pub fn invert(
+        &self,
+        target: &[f64],
+        start: Vec<f64>,
+        limits: Limits,
+    ) -> Result<Inversion, Error> {
+        match self {
+            Self::Systematic(model) => invert_systematic(model, target, start, limits),
+            _ => invert(self, target, start, limits),
+        }
+    }
+}
+
+impl AppearanceModel for Model<'_> {
+    fn appearance(&self, selection: &[f64], out: &mut [f64]) -> Result<(), Error> {
+        match self {
+            Self::Independent(model) => model.appearance(selection, out),
+            Self::Systematic(model) => model.appearance(selection, out),
+            Self::PerClient(model) => model.appearance(selection, out),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_problems_take_the_closed_form_and_say_so() {
+        let failure = vec![0.5; 100_000];
+        let order: Vec<u32> = (0..100_000).collect();
+        let exact = |kind, uploads, clients: usize, draws| {
+            Model::new((kind, uploads), &failure[..clients], draws, &order[..clients]).1
+        };
+        use {Draws::*, Uploads::*};
+        for (clients, draws) in [(20, 10), (1000, 100), (100_000, 100_000)] {
+            assert!(exact(Independent, PerDraw, clients, draws));
+        }
+        for uploads in [PerDraw, PerClient] {
+            assert!(exact(Systematic, uploads, 100_000, 100));
+            assert!(!exact(Systematic, uploads, 100_000, 100_000));
+        }
+        assert!(exact(Independent, PerClient, 1000, 100));
+        assert!(exact(Independent, PerClient, 100, 1_000_000));
+        assert!(!exact(Independent, PerClient, 10_000, 100));
+    }
+}
