@@ -34,6 +34,6 @@ pub fn run(args: Args) -> Result<(), Error> {
     Ok(())
 }
 
-fn explain(error: fedcote_plot::Error) -> Error {
+pub fn explain(error: fedcote_plot::Error) -> Error {
     if error.is_request() { Error::request(error) } else { Error::work(error) }
 }

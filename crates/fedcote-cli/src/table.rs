@@ -17,13 +17,14 @@ pub enum Align {
 pub struct Table {
     columns: Vec<(String, Align)>,
     rows: Vec<Vec<String>>,
+    marked: Vec<(usize, usize)>,
 }
 
 impl Table {
     /// A table with these columns.
     pub fn new<S: Into<String>>(columns: impl IntoIterator<Item = (S, Align)>) -> Self {
         let columns = columns.into_iter().map(|(name, align)| (name.into(), align)).collect();
-        Self { columns, rows: Vec::new() }
+        Self { columns, rows: Vec::new(), marked: Vec::new() }
     }
 
     /// Adds a row; cells that are missing are empty, cells too many are dropped.
@@ -31,6 +32,11 @@ impl Table {
         let mut row: Vec<String> = cells.into_iter().take(self.columns.len()).collect();
         row.resize(self.columns.len(), String::new());
         self.rows.push(row);
+    }
+
+    /// Marks a cell to be bold where the header is.
+    pub fn mark(&mut self, row: usize, column: usize) {
+        self.marked.push((row, column));
     }
 
     /// The table as text, a line each for header and rows.
@@ -43,21 +49,25 @@ impl Table {
             }
         }
         let mut text = String::new();
-        let mut line = |cells: &[&str], bold: bool| {
+        let mut line = |cells: &[&str], bold: &dyn Fn(usize) -> bool| {
             let mut line = String::new();
-            for ((cell, &width), (_, align)) in cells.iter().zip(&widths).zip(&self.columns) {
+            for (at, (cell, &width)) in cells.iter().zip(&widths).enumerate() {
+                // Escape codes have no width, so a bold cell is padded before it is made bold.
+                let padding = " ".repeat(width - cell.chars().count());
+                let cell = strong(cell, bold_header && bold(at));
                 // Writing to a string cannot fail.
-                let _ = match align {
-                    Align::Left => write!(line, "{cell:<width$}  "),
-                    Align::Right => write!(line, "{cell:>width$}  "),
+                let _ = match self.columns[at].1 {
+                    Align::Left => write!(line, "{cell}{padding}  "),
+                    Align::Right => write!(line, "{padding}{cell}  "),
                 };
             }
-            text += &strong(line.trim_end(), bold);
+            text += line.trim_end();
             text.push('\n');
         };
-        line(&header, bold_header);
-        for row in &self.rows {
-            line(&row.iter().map(String::as_str).collect::<Vec<_>>(), false);
+        line(&header, &|_| true);
+        for (row, cells) in self.rows.iter().enumerate() {
+            let cells: Vec<&str> = cells.iter().map(String::as_str).collect();
+            line(&cells, &|column| self.marked.contains(&(row, column)));
         }
         text
     }
@@ -84,6 +94,8 @@ mod tests {
         table.push(["é".to_string(), "0.5".into()]);
         table.push(["long-name".to_string()]);
         assert_eq!(table.render(false), "client     weight\né             0.5\nlong-name\n");
-        assert!(table.render(true).starts_with("\x1b[1mclient     weight\x1b[0m\n"));
+        table.mark(0, 1);
+        let bold = table.render(true);
+        assert!(bold.starts_with("\x1b[1mclient\x1b[0m     \x1b[1mweight\x1b[0m\né             \x1b[1m0.5\x1b[0m\n"), "{bold:?}");
     }
 }

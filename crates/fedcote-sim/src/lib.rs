@@ -1,2 +1,26 @@
-//! Part of FedCote.
+//! Federated learning under transmission failure: rounds, schemes, scenarios, run folders.
+//!
+//! A [`Scenario`] describes a comparison; [`compare`](comparison::compare) runs it. A scheme is three
+//! [parts](part), each one file; one round is [`Engine::step`].
 #![deny(missing_docs)]
+
+pub mod aggregation;
+pub mod comparison;
+mod engine;
+mod error;
+pub mod folder;
+pub mod local;
+pub mod part;
+pub mod saved;
+pub mod scenario;
+pub mod scheme;
+pub mod selection;
+pub mod slab;
+pub mod summary;
+pub mod vector;
+mod world;
+
+pub use engine::{Engine, Outcome, RoundEvaluation, RoundReport};
+pub use error::Error;
+pub use scenario::Scenario;
+pub use world::World;

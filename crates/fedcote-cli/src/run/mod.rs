@@ -1,0 +1,157 @@
+//! `fedcote run`: a comparison of schemes.
+
+mod progress;
+mod table;
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use fedcote_sim::Scenario;
+use fedcote_sim::comparison::{Control, compare};
+use fedcote_sim::scenario::{PRESETS, Preset};
+
+use crate::error::Error;
+
+/// Compare schemes: train with each of them on the same clients, network and seeds
+#[derive(clap::Args)]
+#[command(after_help = after_help())]
+pub struct Args {
+    /// A preset's name or a scenario file
+    #[arg(default_value = "quickstart")]
+    scenario: String,
+    /// Override a key of the scenario, such as training.rate=0.1 (may be repeated)
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    overrides: Vec<String>,
+    /// Seeds, such as 1,2,3, instead of the scenario's
+    #[arg(long, value_delimiter = ',', value_name = "SEED,…")]
+    seeds: Vec<u64>,
+    /// The folder to write to [default: runs/<scenario>, numbered if it is there already]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Go on with an interrupted comparison and skip what is finished
+    #[arg(long)]
+    resume: bool,
+    /// Threads to compute with [default: one a core]; results do not depend on it
+    #[arg(long, default_value_t = 0, hide_default_value = true, value_name = "N")]
+    threads: usize,
+    /// Print the resolved scenario and stop
+    #[arg(long)]
+    print_config: bool,
+    /// Print the summary as one JSON document, and nothing else
+    #[arg(long)]
+    json: bool,
+}
+
+fn after_help() -> String {
+    let mut text = String::from("Presets:\n");
+    for preset in PRESETS {
+        text += &format!("  {:<18} {}\n", preset.name, preset.summary());
+    }
+    text += "  …-dynamic          each of them with walking clients\n\nExamples:\n  \
+             fedcote run\n  \
+             fedcote run paper-calibrated --seeds 1 --set rounds=100\n  \
+             fedcote run --set 'schemes=[\"fedavg\",\"scaffold\"]' --out runs/mine\n  \
+             fedcote run --resume --out runs/mine\n  \
+             fedcote run --print-config > mine.toml && fedcote run mine.toml";
+    text
+}
+
+/// Runs the command.
+pub fn run(args: Args) -> Result<(), Error> {
+    let mut overrides = args.overrides.clone();
+    if !args.seeds.is_empty() {
+        overrides.push(format!("seeds={:?}", args.seeds));
+    }
+    let scenario = Scenario::load(&args.scenario, &overrides).map_err(Error::from)?;
+    if args.print_config {
+        print!("{}", scenario.to_toml());
+        return Ok(());
+    }
+    let out = match &args.out {
+        Some(out) => out.clone(),
+        None => default_out(&args.scenario, args.resume),
+    };
+    let stop = stop_on_signal()?;
+    let control = Control { threads: args.threads, resume: args.resume, stop, command: command_line() };
+    let progress = progress::Progress::new(&scenario, progress::Style::of(args.json));
+    let summary = compare(&scenario, &out, &control, &progress).map_err(Error::from)?;
+    progress.finish();
+    let Some(summary) = summary else {
+        return Err(Error::work(format!(
+            "interrupted; go on with: {} --resume --out {}",
+            without_flags(&control.command),
+            out.display()
+        )));
+    };
+    let report = fedcote_plot::report::write(&[out.clone()], None).map_err(crate::report::explain)?;
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&summary).expect("plain data"));
+    } else {
+        print!("{}", table::render(&summary, crate::table::styled()));
+        println!("\nReport: {}", report.display());
+    }
+    Ok(())
+}
+
+impl From<fedcote_sim::Error> for Error {
+    fn from(error: fedcote_sim::Error) -> Self {
+        if error.is_request() { Self::request(error) } else { Self::work(error) }
+    }
+}
+
+/// `runs/<name>`, or the first `runs/<name>-2`, `-3`, … that is free; to resume, the last that is there.
+fn default_out(scenario: &str, resume: bool) -> PathBuf {
+    let name = match Preset::find(scenario) {
+        Some(_) => scenario,
+        None => Path::new(scenario).file_stem().and_then(|stem| stem.to_str()).unwrap_or("run"),
+    };
+    let folder = |number: u32| match number {
+        1 => PathBuf::from("runs").join(name),
+        _ => PathBuf::from("runs").join(format!("{name}-{number}")),
+    };
+    let free = (1..).find(|&number| !folder(number).exists()).expect("numbers do not end");
+    folder(if resume { (free - 1).max(1) } else { free })
+}
+
+/// Ctrl-C, SIGTERM and SIGHUP finish the round, save and stop; a second one stops at once.
+fn stop_on_signal() -> Result<&'static AtomicBool, Error> {
+    static STOP: AtomicBool = AtomicBool::new(false);
+    let quiet = !std::io::stderr().is_terminal();
+    ctrlc::set_handler(move || {
+        if STOP.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+        if !quiet {
+            eprintln!("\nfinishing the round; once more to stop at once");
+        }
+    })
+    .map_err(Error::work)?;
+    Ok(&STOP)
+}
+
+/// The command as typed, with the program's name in place of its path.
+fn command_line() -> String {
+    let quoted = std::env::args().skip(1).map(|word| {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./,:".contains(c);
+        if word.chars().all(plain) { word } else { format!("'{}'", word.replace('\'', "'\\''")) }
+    });
+    std::iter::once("fedcote".to_owned()).chain(quoted).collect::<Vec<_>>().join(" ")
+}
+
+/// The command without the flags that the advice to resume gives again.
+fn without_flags(command: &str) -> String {
+    let mut words = command.split(' ');
+    let mut kept = Vec::new();
+    while let Some(word) = words.next() {
+        match word {
+            "--resume" => {}
+            "--out" => {
+                words.next();
+            }
+            _ if word.starts_with("--out=") => {}
+            _ => kept.push(word),
+        }
+    }
+    kept.join(" ")
+}

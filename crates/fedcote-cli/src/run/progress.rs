@@ -1,0 +1,162 @@
+//! Progress of a comparison: bars on a terminal, lines elsewhere, nothing with `--json`.
+
+use std::collections::HashMap;
+use std::io::IsTerminal;
+use std::sync::Mutex;
+use std::time::Instant;
+
+use fedcote_sim::Scenario;
+use fedcote_sim::comparison::{Event, Listener, RunId};
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+
+/// How progress is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    /// A bar for each run under way, and one for the whole.
+    Bars,
+    /// A line for each run that begins or ends, and now and then between.
+    Lines,
+    /// Nothing.
+    Quiet,
+}
+
+impl Style {
+    /// What suits standard error.
+    pub fn of(json: bool) -> Self {
+        match (json, std::io::stderr().is_terminal()) {
+            (true, _) => Self::Quiet,
+            (false, true) => Self::Bars,
+            (false, false) => Self::Lines,
+        }
+    }
+}
+
+/// Shows a comparison's progress.
+pub struct Progress {
+    style: Style,
+    rounds: u32,
+    width: usize,
+    bars: MultiProgress,
+    whole: ProgressBar,
+    shown: Mutex<HashMap<RunId, Shown>>,
+}
+
+struct Shown {
+    bar: ProgressBar,
+    accuracy: Option<f64>,
+    arrived: u32,
+    told: Instant,
+}
+
+/// Seconds between lines about the same run.
+const LINE_EVERY: u64 = 10;
+
+impl Progress {
+    /// Nothing begun yet.
+    pub fn new(scenario: &Scenario, style: Style) -> Self {
+        let general = &scenario.general;
+        let bars = MultiProgress::new();
+        let runs = (general.schemes.len() * general.seeds.len()) as u64;
+        let total = runs * u64::from(general.rounds);
+        let whole = ProgressBar::new(total);
+        let template = "{prefix:<24} {bar:30} {percent:>3} %  {elapsed} gone, {eta} left";
+        whole.set_style(ProgressStyle::with_template(template).expect("a fixed template"));
+        whole.set_prefix(format!("{runs} runs"));
+        let whole = if style == Style::Bars { bars.add(whole) } else { whole };
+        let width = general.schemes.iter().map(String::len).max().unwrap_or(0) + 8;
+        Self { style, rounds: general.rounds, width, bars, whole, shown: Mutex::default() }
+    }
+
+    /// Takes the bars away.
+    pub fn finish(&self) {
+        self.whole.finish_and_clear();
+        // Clearing can only fail when the terminal is gone.
+        let _ = self.bars.clear();
+    }
+
+    fn name(&self, run: &RunId) -> String {
+        format!("{} seed {}", run.scheme, run.seed)
+    }
+
+    fn begin(&self, run: &RunId, round: u32) {
+        let bar = ProgressBar::new(self.rounds.into());
+        let template = "{prefix:<24} {bar:30} {pos:>4}/{len}  {msg}";
+        bar.set_style(ProgressStyle::with_template(template).expect("a fixed template"));
+        bar.set_prefix(self.name(run));
+        bar.set_position(round.into());
+        let bar = match self.style {
+            Style::Bars => self.bars.insert_before(&self.whole, bar),
+            _ => bar,
+        };
+        let shown = Shown { bar, accuracy: None, arrived: 0, told: Instant::now() };
+        self.shown.lock().expect("no panic while held").insert(run.clone(), shown);
+        self.whole.inc(round.into());
+        if self.style == Style::Lines && round > 0 {
+            eprintln!("{:<width$}  goes on after round {round}", self.name(run), width = self.width);
+        }
+    }
+
+    fn end(&self, run: &RunId, line: &str) {
+        if let Some(shown) = self.shown.lock().expect("no panic while held").remove(run) {
+            shown.bar.finish_and_clear();
+            self.bars.remove(&shown.bar);
+        }
+        let line = format!("{:<width$}  {line}", self.name(run), width = self.width);
+        match self.style {
+            Style::Quiet => {}
+            Style::Lines => eprintln!("{line}"),
+            Style::Bars => {
+                // Printing can only fail when the terminal is gone.
+                let _ = self.bars.println(line);
+            }
+        }
+    }
+}
+
+impl Listener for Progress {
+    fn event(&self, run: &RunId, event: Event) {
+        match event {
+            Event::Started { round } => self.begin(run, round),
+            Event::Round(report) => {
+                self.whole.inc(1);
+                let mut shown = self.shown.lock().expect("no panic while held");
+                let Some(shown) = shown.get_mut(run) else { return };
+                shown.arrived += report.arrived.iter().map(|(_, copies)| copies).sum::<u32>();
+                shown.bar.inc(1);
+                if let Some(evaluation) = report.evaluation {
+                    shown.accuracy = Some(evaluation.test_accuracy);
+                    let message = format!(
+                        "accuracy {:5.2} %  arrivals {:.1}",
+                        100.0 * evaluation.test_accuracy,
+                        f64::from(shown.arrived) / shown.bar.position().max(1) as f64,
+                    );
+                    shown.bar.set_message(message.clone());
+                    if self.style == Style::Lines && shown.told.elapsed().as_secs() >= LINE_EVERY {
+                        shown.told = Instant::now();
+                        let (name, width) = (self.name(run), self.width);
+                        eprintln!("{name:<width$}  round {}  {message}", report.round);
+                    }
+                }
+            }
+            Event::Finished(finished) => {
+                let accuracy = self.shown.lock().expect("no panic while held").get(run).and_then(|s| s.accuracy);
+                let line = match (finished.diverged_at, accuracy) {
+                    (Some(round), _) => format!("diverged at round {round}"),
+                    (None, Some(accuracy)) => format!(
+                        "{} rounds in {:.1} s, accuracy {:.2} %",
+                        finished.rounds,
+                        finished.seconds,
+                        100.0 * accuracy
+                    ),
+                    (None, None) => format!("{} rounds", finished.rounds),
+                };
+                self.end(run, &line);
+            }
+            Event::Skipped(finished) => {
+                self.whole.inc(self.rounds.into());
+                self.end(run, &format!("finished before, {} rounds", finished.rounds));
+            }
+            Event::Interrupted { round } => self.end(run, &format!("saved after round {round}")),
+        }
+    }
+}

@@ -1,0 +1,367 @@
+//! Algorithm 1: one round is a function of the state and the round.
+//!
+//! Select, broadcast, update locally, upload (uploads fail by the network; when nothing arrives they are
+//! repeated), aggregate what arrived. Every random number is keyed by what it is for, and updates are reduced in
+//! client order, so neither threads nor interruptions change a bit.
+
+use std::sync::{Arc, Mutex};
+
+use fedcote::Federation;
+use fedcote::Uploads;
+use fedcote::estimate::Estimator;
+use fedcote::random::Purpose;
+use fedcote_learn::train::Trainer;
+use rand::RngExt;
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use crate::part::{Aggregation, Arrival, Count, LocalUpdate, Probabilities, Scene, Selection};
+use crate::saved::Saved;
+use crate::scenario::Knowledge;
+use crate::scheme::{FailureKind, Scheme};
+use crate::world::World;
+use crate::{Error, aggregation, local, selection, vector};
+
+/// How often a round is drawn anew before giving up.
+const MAX_REDRAWS: u32 = 1000;
+
+/// What happened in a round: a line of `metrics.jsonl`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RoundReport {
+    /// The round, from 1.
+    pub round: u32,
+    /// Who was drawn, and how often.
+    pub selected: Vec<Count>,
+    /// Whose uploads arrived, and how many.
+    pub arrived: Vec<Count>,
+    /// How often the uploads were tried.
+    pub attempts: u32,
+    /// χ² of the label mix that the selection aims at, for a selection by probabilities.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub label_divergence_wanted: Option<f64>,
+    /// χ² of the label mix of this round's aggregate; absent when nothing arrived.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub label_divergence_realised: Option<f64>,
+    /// The evaluation after this round, on rounds that have one.
+    #[serde(flatten)]
+    pub evaluation: Option<RoundEvaluation>,
+}
+
+/// How good the global model is.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct RoundEvaluation {
+    /// Mean loss on all training samples.
+    pub train_loss: f64,
+    /// Mean loss on the test set.
+    pub test_loss: f64,
+    /// Share of the test set that is classified correctly.
+    pub test_accuracy: f64,
+}
+
+/// What a round came to.
+pub enum Outcome {
+    /// It went well.
+    Done(RoundReport),
+    /// Every update or the global model stopped being numbers.
+    Diverged,
+}
+
+/// A run: a scheme in a world.
+pub struct Engine {
+    world: Arc<World>,
+    scheme: Scheme,
+    selection: Box<dyn Selection>,
+    local: Box<dyn LocalUpdate>,
+    aggregation: Box<dyn Aggregation>,
+    federation: Arc<Federation>,
+    estimator: Option<Estimator>,
+    global: Vec<f32>,
+    fresh: bool,
+    actual: Vec<f64>,
+    trainers: Mutex<Vec<Trainer>>,
+}
+
+impl Engine {
+    /// A run at its beginning.
+    pub fn new(world: Arc<World>, scheme: Scheme) -> Result<Self, Error> {
+        let parameters = world.model.len();
+        let estimator = match world.scenario.server.knowledge {
+            Knowledge::Estimated if scheme.failures != FailureKind::None => {
+                Some(world.scenario.server.estimator.estimator(world.federation.len())?)
+            }
+            _ => None,
+        };
+        Ok(Self {
+            selection: selection::build(&scheme, &world),
+            local: local::build(&scheme, parameters),
+            aggregation: aggregation::build(&scheme, parameters),
+            federation: Arc::clone(&world.federation),
+            estimator,
+            global: world.model.initialise(world.key(Purpose::Model)),
+            fresh: true,
+            actual: Vec::new(),
+            trainers: Mutex::default(),
+            scheme,
+            world,
+        })
+    }
+
+    /// The global model.
+    pub fn global(&self) -> &[f32] {
+        &self.global
+    }
+
+    /// The world this run lives in.
+    pub fn world(&self) -> &Arc<World> {
+        &self.world
+    }
+
+    /// Weights, labels, and the failure probabilities that the server believes in.
+    pub fn federation(&self) -> &Federation {
+        &self.federation
+    }
+
+    /// The failure probabilities that this scheme really meets.
+    pub fn failures(&self) -> &[f64] {
+        &self.actual
+    }
+
+    /// The probabilities behind the last draws, for a selection that has some.
+    pub fn probabilities(&self) -> Option<Probabilities<'_>> {
+        self.selection.probabilities()
+    }
+
+    /// Bytes of server state that grow with the number of clients.
+    pub fn server_memory(&self) -> usize {
+        self.aggregation.memory()
+    }
+
+    /// Plays one round.
+    pub fn step(&mut self, round: u32) -> Result<Outcome, Error> {
+        let changed = self.observe_network(round)?;
+        let broadcast = std::mem::take(&mut self.global);
+        let outcome = self.play(round, changed, &broadcast);
+        if self.global.is_empty() {
+            self.global = broadcast;
+        }
+        outcome
+    }
+
+    fn play(&mut self, round: u32, changed: bool, broadcast: &[f32]) -> Result<Outcome, Error> {
+        let world = Arc::clone(&self.world);
+        let federation = Arc::clone(&self.federation);
+        let scene =
+            Scene { world: &world, federation: &federation, changed, round, global: broadcast };
+        self.selection.prepare(&scene)?;
+        let Some(uploads) = self.exchange(&scene)? else { return Ok(Outcome::Diverged) };
+        let Uploaded { selected, arrivals, attempts } = uploads;
+        let mut global = broadcast.to_vec();
+        let weights = self.aggregation.aggregate(
+            &scene,
+            self.selection.probabilities(),
+            &arrivals,
+            &mut global,
+        )?;
+        self.local.received(&scene, &arrivals);
+        self.selection.received(&scene, &arrivals);
+        let report = RoundReport {
+            round,
+            selected,
+            arrived: arrivals.iter().map(|arrival| (arrival.client, arrival.copies)).collect(),
+            attempts,
+            label_divergence_wanted: self.selection.probabilities().map(|p| p.label_divergence),
+            label_divergence_realised: realised(&federation, &weights),
+            evaluation: None,
+        };
+        let finite = vector::finite(&global);
+        self.global = global;
+        Ok(if finite { Outcome::Done(report) } else { Outcome::Diverged })
+    }
+
+    /// Brings the failure probabilities up to date; says whether they may have changed.
+    fn observe_network(&mut self, round: u32) -> Result<bool, Error> {
+        let network = &self.world.network;
+        let first = std::mem::replace(&mut self.fresh, false);
+        if first || network.moves() {
+            match self.scheme.failures {
+                FailureKind::None => self.actual = vec![0.0; self.federation.len()],
+                FailureKind::Network => network.failures(round, &mut self.actual),
+                FailureKind::Equalised => {
+                    network.failures(round, &mut self.actual);
+                    let mean = self.actual.iter().sum::<f64>() / self.actual.len() as f64;
+                    self.actual.fill(mean);
+                }
+            }
+        }
+        let believed = match &self.estimator {
+            Some(estimator) => estimator.failures(),
+            None if first || network.moves() => self.actual.clone(),
+            None => return Ok(false),
+        };
+        Arc::make_mut(&mut self.federation).set_failure(believed)?;
+        Ok(true)
+    }
+
+    /// Draws, trains, uploads until something arrives. `None` when every update is no number.
+    fn exchange(&mut self, scene: &Scene) -> Result<Option<Uploaded>, Error> {
+        let mut attempts = 0;
+        for redraw in 0..MAX_REDRAWS {
+            let selected = self.selection.draw(scene, redraw)?;
+            if selected.iter().all(|&(client, _)| self.actual[client as usize] >= 1.0) {
+                // Nobody drawn can arrive: repeating the uploads would go on for ever.
+                continue;
+            }
+            let updates = self.train(scene, &selected);
+            if updates.iter().all(Option::is_none) {
+                return Ok(None);
+            }
+            for _ in 0..self.world.scenario.general.max_attempts {
+                let arrived = self.upload(scene, &selected, &updates, attempts);
+                attempts += 1;
+                if !arrived.is_empty() || !self.aggregation.retries() {
+                    if let Some(estimator) = &mut self.estimator {
+                        estimator.tick();
+                    }
+                    let arrivals = collect(&selected, updates, &arrived, scene.world);
+                    return Ok(Some(Uploaded { selected, arrivals, attempts }));
+                }
+            }
+        }
+        Err(Error::NothingArrives { round: scene.round, attempts })
+    }
+
+    /// Local updates of all drawn clients, in parallel; `None` for one that is no number.
+    fn train(&self, scene: &Scene, selected: &[Count]) -> Vec<Option<Vec<f32>>> {
+        selected
+            .par_iter()
+            .map(|&(client, _)| {
+                let trainer = self.trainers.lock().expect("no panic while held").pop();
+                let mut trainer = trainer.unwrap_or_else(|| {
+                    Trainer::new(&*scene.world.model, scene.world.scenario.training.batch)
+                });
+                let mut model = scene.global.to_vec();
+                let outcome = self.local.update(scene, client, &mut model, &mut trainer);
+                self.trainers.lock().expect("no panic while held").push(trainer);
+                outcome.finite.then_some(model)
+            })
+            .collect()
+    }
+
+    /// One attempt at all uploads: how many of each client's arrive, for those with any.
+    fn upload(
+        &mut self,
+        scene: &Scene,
+        selected: &[Count],
+        updates: &[Option<Vec<f32>>],
+        attempt: u32,
+    ) -> Vec<Count> {
+        let world = scene.world;
+        let mut arrived = Vec::new();
+        for (&(client, copies), update) in selected.iter().zip(updates) {
+            let key = world.key(Purpose::Upload).round(scene.round).client(client.into());
+            let (uploads, carried) = match world.scenario.server.uploads {
+                Uploads::PerDraw => (copies, 1),
+                Uploads::PerClient => (1, copies),
+            };
+            let mut count = 0;
+            for copy in 0..uploads {
+                let key = key.copy(copy).attempt(attempt);
+                let arrives = update.is_some()
+                    && match self.scheme.failures {
+                        FailureKind::None => true,
+                        FailureKind::Network => {
+                            world.network.arrives(scene.round, client as usize, key)
+                        }
+                        FailureKind::Equalised => {
+                            key.stream().random::<f64>() >= self.actual[client as usize]
+                        }
+                    };
+                if let Some(estimator) = &mut self.estimator {
+                    estimator.observe(client as usize, arrives);
+                }
+                count += if arrives { carried } else { 0 };
+            }
+            if count > 0 {
+                arrived.push((client, count));
+            }
+        }
+        arrived
+    }
+
+    /// Loss and accuracy of the global model.
+    pub fn evaluate(&self) -> RoundEvaluation {
+        let (model, data) = (&*self.world.model, &self.world.data);
+        let train = fedcote_learn::evaluate(model, &self.global, &data.train);
+        let test = fedcote_learn::evaluate(model, &self.global, &data.test);
+        RoundEvaluation {
+            train_loss: train.loss,
+            test_loss: test.loss,
+            test_accuracy: test.accuracy,
+        }
+    }
+
+    /// Everything that must survive an interruption.
+    pub fn save(&self) -> Saved {
+        let mut saved = Saved::default();
+        saved.put("global", &self.global);
+        self.selection.save(&mut saved);
+        self.local.save(&mut saved);
+        self.aggregation.save(&mut saved);
+        if let Some(estimator) = &self.estimator {
+            saved.put_value("estimator", estimator);
+        }
+        saved
+    }
+
+    /// Goes on from what was saved; an error says what is damaged.
+    pub fn restore(&mut self, saved: &Saved) -> Result<(), String> {
+        self.global = saved.get("global", self.global.len())?;
+        self.selection.restore(saved)?;
+        self.local.restore(saved)?;
+        self.aggregation.restore(saved)?;
+        if let Some(estimator) = &mut self.estimator {
+            *estimator = saved.get_value("estimator")?;
+        }
+        self.fresh = true;
+        Ok(())
+    }
+}
+
+struct Uploaded {
+    selected: Vec<Count>,
+    arrivals: Vec<Arrival>,
+    attempts: u32,
+}
+
+/// Keeps the models that arrived.
+fn collect(
+    selected: &[Count],
+    updates: Vec<Option<Vec<f32>>>,
+    arrived: &[Count],
+    world: &World,
+) -> Vec<Arrival> {
+    let mut arrived = arrived.iter().peekable();
+    let mut arrivals = Vec::new();
+    for (&(client, _), update) in selected.iter().zip(updates) {
+        if let Some(&(_, copies)) = arrived.next_if(|(who, _)| *who == client) {
+            let model = update.expect("only numbers arrive");
+            arrivals.push(Arrival { client, copies, steps: world.steps(client), model });
+        }
+    }
+    arrivals
+}
+
+/// χ² of the label mix that these weights make, normalised.
+fn realised(federation: &Federation, weights: &[(u32, f64)]) -> Option<f64> {
+    let total: f64 = weights.iter().map(|(_, weight)| weight).sum();
+    if !(total.is_finite() && total > 0.0) {
+        return None;
+    }
+    let mut mix = vec![0.0; federation.classes()];
+    for &(client, weight) in weights {
+        for (mix, share) in mix.iter_mut().zip(federation.labels(client as usize)) {
+            *mix += weight / total * share;
+        }
+    }
+    Some(fedcote::divergence::chi_square(&mix, federation.global_labels()))
+}

@@ -1,0 +1,69 @@
+//! What can go wrong in a simulation, each with what to do about it.
+
+use std::path::{Path, PathBuf};
+
+/// An error of the simulator.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A scenario file, a preset's name or an override is wrong.
+    #[error("{place}: {reason}")]
+    Scenario {
+        /// File and line, or the override that is at fault.
+        place: String,
+        /// What is wrong and what would be right.
+        reason: String,
+    },
+    /// A run folder cannot be used as asked.
+    #[error("{}: {reason}", path.display())]
+    Folder {
+        /// The folder or file.
+        path: PathBuf,
+        /// What is wrong and what to do.
+        reason: String,
+    },
+    /// Reading or writing failed.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The selection mathematics refused.
+    #[error(transparent)]
+    Selection(#[from] fedcote::Error),
+    /// The network refused.
+    #[error(transparent)]
+    Network(#[from] fedcote_radio::Error),
+    /// Data, partition or model refused.
+    #[error(transparent)]
+    Learning(#[from] fedcote_learn::Error),
+    /// Nobody's upload can arrive, or none did in very many attempts.
+    #[error(
+        "round {round}: no upload arrived in {attempts} attempts; failure probabilities leave the \
+         server alone: lower them or select more clients a round"
+    )]
+    NothingArrives {
+        /// The round.
+        round: u32,
+        /// How often the uploads were tried.
+        attempts: u32,
+    },
+}
+
+impl Error {
+    /// Wraps what the system said about a path.
+    pub fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Self + '_ {
+        move |source| Self::Io { path: path.to_owned(), source }
+    }
+
+    /// A run folder cannot be used, for this reason.
+    pub fn folder(path: &Path, reason: impl Into<String>) -> Self {
+        Self::Folder { path: path.to_owned(), reason: reason.into() }
+    }
+
+    /// Whether the request was at fault rather than the work.
+    pub fn is_request(&self) -> bool {
+        !matches!(self, Self::Io { .. } | Self::NothingArrives { .. })
+    }
+}

@@ -1,0 +1,117 @@
+//! The state of a run in one safetensors file.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+
+use safetensors::tensor::TensorView;
+use safetensors::{Dtype, SafeTensors};
+
+use super::{Resumed, checksum};
+use crate::Error;
+use crate::saved::Saved;
+
+/// The tensor that holds the small values, as JSON text.
+const VALUES: &str = "values.json";
+
+/// Writes the state after a round, as a whole.
+pub fn save(path: &Path, round: u32, seconds: f64, saved: &Saved) -> Result<(), Error> {
+    let values = serde_json::to_vec(&(round, seconds, &saved.values)).expect("plain data");
+    let tensors: Vec<(&str, Vec<u8>)> = saved
+        .tensors
+        .iter()
+        .map(|(name, slice)| (name.as_str(), slice.iter().flat_map(|v| v.to_le_bytes()).collect()))
+        .collect();
+    let mut views = vec![(VALUES, view(Dtype::U8, &values)?)];
+    for (name, bytes) in &tensors {
+        views.push((*name, view(Dtype::F32, bytes)?));
+    }
+    let sums = std::iter::once(checksum(&values)).chain(tensors.iter().map(|t| checksum(&t.1)));
+    let sums = sums.collect::<Vec<_>>().join(",");
+    let metadata = HashMap::from([("checksums".to_owned(), sums)]);
+    let contents = safetensors::serialize(views, Some(metadata))
+        .map_err(|error| Error::folder(path, error.to_string()))?;
+    Ok(fedcote_learn::checkpoint::write(path, &contents)?)
+}
+
+fn view(kind: Dtype, bytes: &[u8]) -> Result<TensorView<'_>, Error> {
+    let size = if kind == Dtype::F32 { size_of::<f32>() } else { 1 };
+    TensorView::new(kind, vec![bytes.len() / size], bytes)
+        .map_err(|error| Error::folder(Path::new("checkpoint"), error.to_string()))
+}
+
+/// Reads the state back. A file that is missing or damaged is no state: the run then begins anew, which costs
+/// time but never a wrong number.
+pub fn load(path: &Path) -> Result<Option<Resumed>, Error> {
+    let bytes = match fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(Error::io(path)(error)),
+    };
+    Ok(understand(&bytes))
+}
+
+fn understand(bytes: &[u8]) -> Option<Resumed> {
+    let (_, header) = SafeTensors::read_metadata(bytes).ok()?;
+    let file = SafeTensors::deserialize(bytes).ok()?;
+    let sums = header.metadata().as_ref()?.get("checksums")?.clone();
+    let mut saved = Saved::default();
+    let values = file.tensor(VALUES).ok()?;
+    let mut found = vec![checksum(values.data())];
+    let (round, seconds, small) = serde_json::from_slice(values.data()).ok()?;
+    saved.values = small;
+    let mut names: Vec<&str> = file.names().into_iter().filter(|name| *name != VALUES).collect();
+    names.sort_unstable();
+    for name in names {
+        let tensor = file.tensor(name).ok()?;
+        found.push(checksum(tensor.data()));
+        let chunks = tensor.data().chunks_exact(4);
+        let slice = chunks.map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
+        saved.tensors.insert(name.to_owned(), slice);
+    }
+    (sums == found.join(",")).then_some(Resumed { round, seconds, saved })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state() -> Saved {
+        let mut saved = Saved::default();
+        saved.put("global", &[1.0, -2.5, f32::MIN_POSITIVE]);
+        saved.put("empty", &[]);
+        saved.put_value("numbers", &[0.1, 1e-300]);
+        saved
+    }
+
+    #[test]
+    fn a_state_survives_to_the_bit() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state.safetensors");
+        save(&path, 7, 1.5, &state()).unwrap();
+        let resumed = load(&path).unwrap().unwrap();
+        assert_eq!((resumed.round, resumed.seconds), (7, 1.5));
+        assert_eq!(resumed.saved, state());
+        assert!(load(&folder.path().join("none")).unwrap().is_none());
+    }
+
+    #[test]
+    fn every_flipped_bit_and_every_cut_is_noticed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state.safetensors");
+        save(&path, 7, 1.5, &state()).unwrap();
+        let sound = fs::read(&path).unwrap();
+        for bit in 0..sound.len() * 8 {
+            let mut damaged = sound.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            if let Some(resumed) = understand(&damaged) {
+                // Spaces in the header may change without harm; the state may not.
+                assert_eq!(resumed.saved, state(), "bit {bit}");
+                assert_eq!(resumed.round, 7, "bit {bit}");
+            }
+        }
+        for length in 0..sound.len() {
+            assert!(understand(&sound[..length]).is_none(), "cut at {length}");
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! The three parts of a scheme, as traits; each implementation is one file.
+
+use fedcote::Federation;
+use fedcote_learn::train::{LocalOutcome, Trainer};
+
+use crate::Error;
+use crate::saved::Saved;
+use crate::world::World;
+
+/// What a part may look at in a round.
+#[derive(Clone, Copy)]
+pub struct Scene<'a> {
+    /// Data, model, network: what all schemes share.
+    pub world: &'a World,
+    /// Weights and labels of the clients, with the failure probabilities the server believes in.
+    pub federation: &'a Federation,
+    /// Whether these probabilities may differ from those of the round before.
+    pub changed: bool,
+    /// The round, from 1.
+    pub round: u32,
+    /// The global model that was broadcast.
+    pub global: &'a [f32],
+}
+
+/// A client and how often it was drawn, or how many of its uploads arrived.
+pub type Count = (u32, u32);
+
+/// A local model that reached the server.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Arrival {
+    /// The client.
+    pub client: u32,
+    /// How many of its uploads arrived.
+    pub copies: u32,
+    /// How many local steps it made.
+    pub steps: u32,
+    /// Its model.
+    pub model: Vec<f32>,
+}
+
+/// Selection probabilities and what they lead to.
+#[derive(Debug, Clone, Copy)]
+pub struct Probabilities<'a> {
+    /// The selection probabilities s.
+    pub selection: &'a [f64],
+    /// The effective appearance that they lead to, as far as the server knows.
+    pub appearance: &'a [f64],
+    /// What the appearance aims at: the weights p, or what the solver could reach.
+    pub target: &'a [f64],
+    /// χ² of the effective against the actual label distribution.
+    pub label_divergence: f64,
+}
+
+/// Whom to ask.
+pub trait Selection: Send + Sync {
+    /// Gets ready for a round, before its draws.
+    fn prepare(&mut self, scene: &Scene) -> Result<(), Error> {
+        let _ = scene;
+        Ok(())
+    }
+
+    /// Draws clients; `redraw` counts how often this round was drawn already.
+    fn draw(&mut self, scene: &Scene, redraw: u32) -> Result<Vec<Count>, Error>;
+
+    /// The probabilities behind the draws, for a selection that has some.
+    fn probabilities(&self) -> Option<Probabilities<'_>> {
+        None
+    }
+
+    /// Learns what arrived.
+    fn received(&mut self, scene: &Scene, arrivals: &[Arrival]) {
+        let _ = (scene, arrivals);
+    }
+
+    /// Puts what must survive into `saved`.
+    fn save(&self, saved: &mut Saved) {
+        let _ = saved;
+    }
+
+    /// Takes it back; an error says what is damaged.
+    fn restore(&mut self, saved: &Saved) -> Result<(), String> {
+        let _ = saved;
+        Ok(())
+    }
+}
+
+/// What a client does.
+pub trait LocalUpdate: Send + Sync {
+    /// Trains a client's model in place, from the global model on.
+    fn update(
+        &self,
+        scene: &Scene,
+        client: u32,
+        model: &mut [f32],
+        trainer: &mut Trainer,
+    ) -> LocalOutcome;
+
+    /// Learns what arrived.
+    fn received(&mut self, scene: &Scene, arrivals: &[Arrival]) {
+        let _ = (scene, arrivals);
+    }
+
+    /// Puts what must survive into `saved`.
+    fn save(&self, saved: &mut Saved) {
+        let _ = saved;
+    }
+
+    /// Takes it back; an error says what is damaged.
+    fn restore(&mut self, saved: &Saved) -> Result<(), String> {
+        let _ = saved;
+        Ok(())
+    }
+}
+
+/// What becomes of what arrived.
+pub trait Aggregation: Send + Sync {
+    /// Whether uploads are repeated when nothing arrived.
+    fn retries(&self) -> bool {
+        true
+    }
+
+    /// Moves the global model. Returns the weight that each client had in the move.
+    fn aggregate(
+        &mut self,
+        scene: &Scene,
+        probabilities: Option<Probabilities>,
+        arrivals: &[Arrival],
+        global: &mut [f32],
+    ) -> Result<Vec<(u32, f64)>, Error>;
+
+    /// Bytes of state that grow with the number of clients.
+    fn memory(&self) -> usize {
+        0
+    }
+
+    /// Puts what must survive into `saved`.
+    fn save(&self, saved: &mut Saved) {
+        let _ = saved;
+    }
+
+    /// Takes it back; an error says what is damaged.
+    fn restore(&mut self, saved: &Saved) -> Result<(), String> {
+        let _ = saved;
+        Ok(())
+    }
+}

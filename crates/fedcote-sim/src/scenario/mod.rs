@@ -1,0 +1,366 @@
+//! Scenario files: everything that a comparison depends on, in one TOML document.
+//!
+//! A scenario is read from a file or a preset, checked once, and can be printed back in full
+//! ([`Scenario::to_toml`]); what is printed reads back to the same scenario.
+
+mod presets;
+mod source;
+
+use std::path::{Path, PathBuf};
+
+use fedcote_learn::data::{DataSpec, SetKind, Shape};
+use fedcote_learn::models::ModelSpec;
+use fedcote_radio::NetworkConfig;
+use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
+
+pub use presets::{PRESETS, Preset};
+use source::Source;
+pub(crate) use source::remedy;
+
+use crate::Error;
+use crate::scheme::{SchemeConfig, Schemes};
+
+/// A checked description of a comparison.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scenario {
+    /// Rounds, clients, seeds, schemes: the keys at the top of the file.
+    pub general: General,
+    /// The data set and how it is divided.
+    pub data: DataSpec,
+    /// The model.
+    pub model: ModelSpec,
+    /// Local training.
+    pub training: Training,
+    /// Who fails when.
+    pub network: NetworkConfig,
+    /// What the server knows of the network, and how uploads are sent.
+    pub server: Server,
+    /// Parameters of schemes, and mixtures under new names.
+    pub schemes: Schemes,
+    /// The folder that relative paths in the file start from.
+    pub base: PathBuf,
+}
+
+/// The keys at the top of a scenario file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct General {
+    /// Rounds of training, R.
+    pub rounds: u32,
+    /// Clients, N.
+    pub clients: usize,
+    /// Draws a round, K.
+    pub selected: u64,
+    /// One run for each scheme and seed.
+    pub seeds: Vec<u64>,
+    /// The schemes to compare, by name.
+    pub schemes: Vec<String>,
+    /// Evaluate every so many rounds, and after the last.
+    pub evaluate_every: u32,
+    /// Save a checkpoint at least every so many rounds.
+    pub checkpoint_every: u32,
+    /// Upload attempts in a round in which nothing arrives, before the round is drawn anew.
+    pub max_attempts: u32,
+}
+
+impl Default for General {
+    fn default() -> Self {
+        Self {
+            rounds: 500,
+            clients: 20,
+            selected: 10,
+            seeds: vec![1],
+            schemes: ["fedavg", "fedcote", "ideal"].map(str::to_owned).to_vec(),
+            evaluate_every: 10,
+            checkpoint_every: 50,
+            max_attempts: 1000,
+        }
+    }
+}
+
+/// Local training: the `[training]` table.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Training {
+    /// Local steps a round, E: a number, or a range from which each client gets its own.
+    pub local_steps: LocalSteps,
+    /// Samples in a mini-batch.
+    pub batch: usize,
+    /// Step size γ.
+    pub rate: f32,
+    /// Later step sizes: from round `[0]` on the rate is `[1]`.
+    pub rate_changes: Vec<(u32, f32)>,
+}
+
+impl Default for Training {
+    fn default() -> Self {
+        Self { local_steps: LocalSteps::Same(5), batch: 128, rate: 0.05, rate_changes: Vec::new() }
+    }
+}
+
+impl Training {
+    /// The step size of a round.
+    pub fn rate_in(&self, round: u32) -> f32 {
+        let changes = self.rate_changes.iter().take_while(|(from, _)| *from <= round);
+        changes.last().map_or(self.rate, |(_, rate)| *rate)
+    }
+}
+
+/// How many local steps a client makes in a round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum LocalSteps {
+    /// The same for everyone.
+    Same(u32),
+    /// Each client has its own number between the two, ends included.
+    Range([u32; 2]),
+}
+
+/// What the server knows: keys of the `[network]` table that concern the server.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Server {
+    /// Whether the failure probabilities are told or learnt.
+    pub knowledge: Knowledge,
+    /// Whether each draw of a client uploads on its own, or one upload carries them all.
+    pub uploads: fedcote::Uploads,
+    /// How failure probabilities are learnt when `knowledge = "estimated"`.
+    pub estimator: fedcote::estimate::EstimatorKind,
+    /// The share of draws that go to clients in proportion to their weight, so that nobody is
+    /// forgotten while probabilities are being learnt.
+    pub exploration: f64,
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        Self {
+            knowledge: Knowledge::Known,
+            uploads: fedcote::Uploads::PerDraw,
+            estimator: Default::default(),
+            exploration: 0.0,
+        }
+    }
+}
+
+/// What the server knows of failure probabilities.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Knowledge {
+    /// It is told, every round.
+    Known,
+    /// It learns them from what arrives.
+    Estimated,
+}
+
+const SERVER_KEYS: [&str; 4] = ["knowledge", "uploads", "estimator", "exploration"];
+const SECTIONS: [&str; 5] = ["data", "model", "training", "network", "scheme"];
+
+impl Scenario {
+    /// Loads a preset or a file, with overrides of the form `a.b=value`.
+    pub fn load(name: &str, overrides: &[String]) -> Result<Self, Error> {
+        if let Some((preset, walks)) = Preset::find(name) {
+            let walk = walks.then(|| "network.mobility=walk".to_owned());
+            let overrides: Vec<String> =
+                walk.into_iter().chain(overrides.iter().cloned()).collect();
+            return Self::parse(name, preset.text, &overrides, Path::new("."));
+        }
+        let path = Path::new(name);
+        match std::fs::read_to_string(path) {
+            Ok(text) => {
+                let base = path.parent().unwrap_or(Path::new("."));
+                Self::parse(name, &text, overrides, base)
+            }
+            Err(error) => {
+                let presets = Preset::names();
+                let presets: Vec<&str> = presets.iter().map(String::as_str).collect();
+                let reason = match error.kind() {
+                    std::io::ErrorKind::NotFound => {
+                        format!("no such file or preset{}", remedy(name, &presets))
+                    }
+                    std::io::ErrorKind::InvalidData => "not a text file".to_owned(),
+                    _ => error.to_string(),
+                };
+                Err(Error::Scenario { place: name.to_owned(), reason })
+            }
+        }
+    }
+
+    /// Understands the text of a scenario; `name` stands in messages.
+    pub fn parse(name: &str, text: &str, overrides: &[String], base: &Path) -> Result<Self, Error> {
+        let source = Source::parse(name, text, overrides)?;
+        let mut top = source.table.clone();
+        top.remove("version");
+        let mut section = |key: &str| match top.remove(key) {
+            None => Ok(Table::new()),
+            Some(Value::Table(table)) => Ok(table),
+            Some(_) => Err(source.wrong(key, &format!("must be a table: write [{key}]"))),
+        };
+        let data = source.read("data", section("data")?)?;
+        let model = source.read("model", section("model")?)?;
+        let training = source.read("training", section("training")?)?;
+        let mut network = section("network")?;
+        let mut server = Table::new();
+        for key in SERVER_KEYS {
+            if let Some(value) = network.remove(key) {
+                server.insert(key.to_owned(), value);
+            }
+        }
+        let network = source.read("network", network)?;
+        let server = source.read("network", server)?;
+        let mut schemes = Schemes::default();
+        for (name, value) in section("scheme")? {
+            let path = format!("scheme.{name}");
+            let Value::Table(table) = value else {
+                return Err(source.wrong(&path, &format!("must be a table: write [{path}]")));
+            };
+            let config: SchemeConfig = source.read(&path, table)?;
+            schemes.insert(name, config);
+        }
+        let fields = General::default();
+        let known: Vec<String> = toml::Table::try_from(&fields)
+            .expect("the defaults are plain values")
+            .keys()
+            .cloned()
+            .collect();
+        if let Some(unknown) = top.keys().find(|key| !known.contains(key)) {
+            let known: Vec<&str> = known.iter().map(String::as_str).chain(SECTIONS).collect();
+            return Err(source.unknown_key("", unknown, &known));
+        }
+        let general = source.read("", top)?;
+        let base = base.to_owned();
+        let scenario = Self { general, data, model, training, network, server, schemes, base };
+        scenario.check().map_err(|(key, reason)| source.wrong(&key, &reason))?;
+        Ok(scenario)
+    }
+
+    /// Checks what a type alone cannot say; an error is a key and a reason.
+    fn check(&self) -> Result<(), (String, String)> {
+        let wrong = |key: &str, reason: &str| Err((key.to_owned(), reason.to_owned()));
+        let general = &self.general;
+        if general.rounds == 0 {
+            return wrong("rounds", "must be at least 1");
+        }
+        if general.clients == 0 || general.clients > 100_000_000 {
+            return wrong("clients", "must be from 1 to 100000000");
+        }
+        if general.selected == 0 || general.selected > 1_000_000_000 {
+            return wrong("selected", "must be from 1 to 1000000000");
+        }
+        if general.seeds.is_empty() {
+            return wrong("seeds", "name at least one seed, as in [1, 2, 3]");
+        }
+        if general.schemes.is_empty() {
+            return wrong("schemes", "name at least one scheme, as in [\"fedavg\", \"fedcote\"]");
+        }
+        if let Some(twice) = repeated(&general.seeds) {
+            return wrong("seeds", &format!("{twice} stands twice"));
+        }
+        if let Some(twice) = repeated(&general.schemes) {
+            return wrong("schemes", &format!("`{twice}` stands twice"));
+        }
+        if general.evaluate_every == 0 {
+            return wrong("evaluate_every", "must be at least 1");
+        }
+        if general.checkpoint_every == 0 {
+            return wrong("checkpoint_every", "must be at least 1");
+        }
+        if general.max_attempts == 0 {
+            return wrong("max_attempts", "must be at least 1");
+        }
+        let training = &self.training;
+        match training.local_steps {
+            LocalSteps::Same(0) => return wrong("training.local_steps", "must be at least 1"),
+            LocalSteps::Range([low, high]) if low == 0 || low > high => {
+                return wrong("training.local_steps", "must be [low, high] with 1 <= low <= high");
+            }
+            _ => {}
+        }
+        if training.batch == 0 {
+            return wrong("training.batch", "must be at least 1");
+        }
+        let positive = |rate: f32| rate.is_finite() && rate > 0.0;
+        if !positive(training.rate) {
+            return wrong("training.rate", "must be a positive number");
+        }
+        if !training.rate_changes.is_sorted_by(|a, b| a.0 < b.0)
+            || !training.rate_changes.iter().all(|&(_, rate)| positive(rate))
+        {
+            return wrong(
+                "training.rate_changes",
+                "must be [[round, rate], …] with growing rounds and positive rates",
+            );
+        }
+        if !(0.0..=1.0).contains(&self.server.exploration) {
+            return wrong("network.exploration", "must be from 0 to 1");
+        }
+        // Parameters of an estimator do not depend on the number of clients.
+        if let Err(error) = self.server.estimator.estimator(1) {
+            return wrong("network.estimator", &error.to_string());
+        }
+        self.data.check().map_err(setting)?;
+        // Any shape will do: what is wrong with a model is wrong for all of them.
+        let shape = Shape { height: 32, width: 32, channels: 3 };
+        fedcote_learn::models::build(&self.model, shape, 10).map_err(setting)?;
+        self.network
+            .check(general.clients)
+            .map_err(|error| (format!("network.{}", error.key), error.reason))?;
+        for name in &general.schemes {
+            self.schemes.resolve(name)?;
+        }
+        Ok(())
+    }
+
+    /// The number of parameters of the model, which decides the rate of an upload.
+    pub fn model_parameters(&self) -> Result<usize, Error> {
+        let (shape, classes) = match self.data.set {
+            // Known without the files, so that a network can be looked at before the data is there.
+            SetKind::Cifar10 => (Shape { height: 32, width: 32, channels: 3 }, 10),
+            _ => {
+                let data = fedcote_learn::data::load(&self.data, &self.base)?;
+                (data.train.shape, data.train.classes)
+            }
+        };
+        Ok(fedcote_learn::models::build(&self.model, shape, classes)?.len())
+    }
+
+    /// The whole scenario as TOML, defaults included.
+    pub fn to_toml(&self) -> String {
+        toml::to_string(&self.to_table()).expect("a scenario is plain TOML")
+    }
+
+    /// The whole scenario as a TOML table.
+    pub fn to_table(&self) -> Table {
+        let table = |value: Result<Table, toml::ser::Error>| value.expect("plain values");
+        let mut top = table(Table::try_from(&self.general));
+        top.insert("data".into(), table(Table::try_from(&self.data)).into());
+        top.insert("model".into(), table(Table::try_from(&self.model)).into());
+        top.insert("training".into(), table(Table::try_from(&self.training)).into());
+        let mut network = table(Table::try_from(&self.network));
+        network.extend(table(Table::try_from(&self.server)));
+        top.insert("network".into(), network.into());
+        let mut schemes = Table::new();
+        for (name, config) in self.schemes.iter() {
+            schemes.insert(name.clone(), table(Table::try_from(config)).into());
+        }
+        if !schemes.is_empty() {
+            top.insert("scheme".into(), schemes.into());
+        }
+        top
+    }
+}
+
+/// The key and the reason of a refused setting.
+fn setting(error: fedcote_learn::Error) -> (String, String) {
+    match error {
+        fedcote_learn::Error::Setting { key, reason } => (key.to_owned(), reason),
+        other => (String::new(), other.to_string()),
+    }
+}
+
+fn repeated<T: PartialEq>(values: &[T]) -> Option<&T> {
+    values.iter().enumerate().find(|(at, value)| values[..*at].contains(value)).map(|(_, v)| v)
+}
+
+#[cfg(test)]
+mod tests;

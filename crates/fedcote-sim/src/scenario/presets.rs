@@ -1,0 +1,48 @@
+//! Scenarios that travel inside the program.
+
+/// A scenario with a name.
+#[derive(Debug, Clone, Copy)]
+pub struct Preset {
+    /// What the user types.
+    pub name: &'static str,
+    /// The file's text; its first line says what it is.
+    pub text: &'static str,
+}
+
+macro_rules! preset {
+    ($name:literal) => {
+        Preset {
+            name: $name,
+            text: include_str!(concat!("../../../../scenarios/", $name, ".toml")),
+        }
+    };
+}
+
+/// All presets. Each is also there with walking clients, under its name with `-dynamic` behind it.
+pub const PRESETS: [Preset; 4] = [
+    preset!("quickstart"),
+    preset!("paper-literal"),
+    preset!("paper-calibrated"),
+    preset!("cifar10"),
+];
+
+impl Preset {
+    /// The preset of that name, and whether its clients are to walk.
+    pub fn find(name: &str) -> Option<(Self, bool)> {
+        // The paper has one dynamic scenario; by its short name it is on the calibrated network.
+        let name = if name == "paper-dynamic" { "paper-calibrated-dynamic" } else { name };
+        let still = name.strip_suffix("-dynamic");
+        let base = still.unwrap_or(name);
+        PRESETS.iter().find(|preset| preset.name == base).map(|preset| (*preset, still.is_some()))
+    }
+
+    /// The names of all presets.
+    pub fn names() -> Vec<String> {
+        PRESETS.iter().flat_map(|p| [p.name.to_owned(), format!("{}-dynamic", p.name)]).collect()
+    }
+
+    /// The first line of the file: what the preset is.
+    pub fn summary(&self) -> &'static str {
+        self.text.lines().next().unwrap_or_default().trim_start_matches(['#', ' '])
+    }
+}

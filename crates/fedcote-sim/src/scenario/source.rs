@@ -1,0 +1,166 @@
+//! The text of a scenario with its overrides, and where in it a mistake stands.
+
+use serde::de::DeserializeOwned;
+use toml::de::{DeTable, DeValue};
+use toml::{Spanned, Table, Value};
+
+use crate::Error;
+
+/// A scenario's text, read but not yet understood.
+pub struct Source {
+    name: String,
+    text: String,
+    overrides: Vec<String>,
+    /// The text's keys with the overrides in place.
+    pub table: Table,
+}
+
+impl Source {
+    /// Reads the text and puts the overrides (`a.b=value`) in place.
+    pub fn parse(name: &str, text: &str, overrides: &[String]) -> Result<Self, Error> {
+        let table: Table = toml::from_str(text).map_err(|error| Error::Scenario {
+            place: match error.span() {
+                Some(span) => format!("{name}:{}", line_at(text, span.start)),
+                None => name.to_owned(),
+            },
+            reason: error.message().to_owned(),
+        })?;
+        let mut source =
+            Self { name: name.to_owned(), text: text.to_owned(), overrides: Vec::new(), table };
+        for assignment in overrides {
+            source.set(assignment)?;
+        }
+        Ok(source)
+    }
+
+    fn set(&mut self, assignment: &str) -> Result<(), Error> {
+        let wrong = |reason: &str| Error::Scenario {
+            place: format!("--set {assignment}"),
+            reason: reason.to_owned(),
+        };
+        let (path, value) = assignment
+            .split_once('=')
+            .ok_or_else(|| wrong("expected key=value, such as training.rate=0.1"))?;
+        let (path, value) = (path.trim(), value.trim());
+        let keys: Vec<&str> = path.split('.').collect();
+        if keys.iter().any(|key| key.is_empty()) {
+            return Err(wrong("a key is empty; write it as in training.rate=0.1"));
+        }
+        // What is not a TOML value is meant as a string: `data.partition=iid` needs no quotes.
+        let value = match format!("value = {value}").parse::<Table>() {
+            Ok(mut table) if table.len() == 1 => table.remove("value").expect("the only key"),
+            _ => Value::String(value.to_owned()),
+        };
+        let mut table = &mut self.table;
+        for key in &keys[..keys.len() - 1] {
+            table = table
+                .entry(*key)
+                .or_insert_with(|| Value::Table(Table::new()))
+                .as_table_mut()
+                .ok_or_else(|| wrong(&format!("`{key}` is a value, not a table")))?;
+        }
+        table.insert(keys[keys.len() - 1].to_owned(), value);
+        self.overrides.push(path.to_owned());
+        Ok(())
+    }
+
+    /// Understands a table that stood at `prefix` (empty for the top level).
+    pub fn read<T: DeserializeOwned>(&self, prefix: &str, table: Table) -> Result<T, Error> {
+        serde_path_to_error::deserialize(Value::Table(table)).map_err(|error| {
+            let inner = error.path().to_string();
+            let message = error.inner().message().to_owned();
+            let mut path = match (prefix, inner.as_str()) {
+                (prefix, ".") => prefix.to_owned(),
+                ("", inner) => inner.to_owned(),
+                (prefix, inner) => format!("{prefix}.{inner}"),
+            };
+            let quoted = backticked(&message);
+            if message.starts_with("unknown field") {
+                let wrong = quoted.first().copied().unwrap_or_default();
+                if path != wrong && !path.ends_with(&format!(".{wrong}")) {
+                    path = join(&path, wrong);
+                }
+                let parent = path.rsplit_once('.').map_or("", |(parent, _)| parent);
+                return self.unknown_key(parent, wrong, &quoted[1..]);
+            }
+            let reason = match (message.starts_with("unknown variant"), quoted.split_first()) {
+                (true, Some((wrong, known))) => {
+                    format!("`{wrong}` is not known{}", remedy(wrong, known))
+                }
+                _ => message,
+            };
+            self.wrong(&path, &reason)
+        })
+    }
+
+    /// The error for a key that nobody knows.
+    pub fn unknown_key(&self, parent: &str, key: &str, known: &[&str]) -> Error {
+        let path = join(parent, key);
+        Error::Scenario {
+            place: self.place(&path),
+            reason: format!("unknown key `{path}`{}", remedy(key, known)),
+        }
+    }
+
+    /// The error for the value of a key, given by its dotted path.
+    pub fn wrong(&self, path: &str, reason: &str) -> Error {
+        let reason = if path.is_empty() { reason.to_owned() } else { format!("{path}: {reason}") };
+        Error::Scenario { place: self.place(path), reason }
+    }
+
+    /// Where a key stands: the override that set it, or file and line.
+    fn place(&self, path: &str) -> String {
+        let set = |at: &&String| path == at.as_str() || path.starts_with(&format!("{at}."));
+        if let Some(at) = self.overrides.iter().rev().find(set) {
+            return format!("--set {at}");
+        }
+        match self.line_of(path) {
+            Some(line) => format!("{}:{line}", self.name),
+            None => self.name.clone(),
+        }
+    }
+
+    fn line_of(&self, path: &str) -> Option<usize> {
+        let document = DeTable::parse(&self.text).ok()?;
+        let mut table = document.get_ref();
+        let mut found = None;
+        for key in path.split('.') {
+            let key = key.split('[').next().unwrap_or(key);
+            let Some((name, value)) = table.iter().find(|(name, _)| name.get_ref() == key) else {
+                break;
+            };
+            found = Some(line_at(&self.text, name.span().start));
+            match Spanned::get_ref(value) {
+                DeValue::Table(inner) => table = inner,
+                _ => break,
+            }
+        }
+        found
+    }
+}
+
+fn join(parent: &str, key: &str) -> String {
+    if parent.is_empty() { key.to_owned() } else { format!("{parent}.{key}") }
+}
+
+fn line_at(text: &str, offset: usize) -> usize {
+    text.bytes().take(offset).filter(|&byte| byte == b'\n').count() + 1
+}
+
+fn backticked(message: &str) -> Vec<&str> {
+    message.split('`').skip(1).step_by(2).collect()
+}
+
+/// What to write instead: the nearest known word, or all of them.
+pub fn remedy(wrong: &str, known: &[&str]) -> String {
+    let nearest = known
+        .iter()
+        .map(|&word| (strsim::damerau_levenshtein(wrong, word), word))
+        .min()
+        .filter(|&(distance, word)| distance <= 1 + word.len().min(wrong.len()) / 3);
+    match nearest {
+        Some((_, word)) => format!("; did you mean `{word}`?"),
+        None if known.is_empty() => String::new(),
+        None => format!("; known are {}", known.join(", ")),
+    }
+}

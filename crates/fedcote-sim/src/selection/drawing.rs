@@ -1,0 +1,85 @@
+//! Draws from selection probabilities, independent or systematic, and what they lead to.
+
+use fedcote::draw::{self, Alias};
+use fedcote::random::Purpose;
+use fedcote::{Draws, Uploads};
+
+use crate::Error;
+use crate::part::{Count, Probabilities, Scene};
+
+/// Selection probabilities in force, ready to be drawn from.
+pub struct Drawing {
+    draws: Draws,
+    uploads: Uploads,
+    state: Option<State>,
+}
+
+struct State {
+    selection: Vec<f64>,
+    appearance: Vec<f64>,
+    target: Vec<f64>,
+    label_divergence: f64,
+    alias: Option<Alias>,
+    order: Vec<u32>,
+}
+
+impl Drawing {
+    pub fn new(draws: Option<Draws>, uploads: Uploads) -> Self {
+        Self { draws: draws.unwrap_or(Draws::Independent), uploads, state: None }
+    }
+
+    /// Whether probabilities must be worked out (anew).
+    pub fn stale(&self, scene: &Scene) -> bool {
+        scene.changed || self.state.is_none()
+    }
+
+    /// Puts probabilities in force.
+    pub fn set(
+        &mut self,
+        scene: &Scene,
+        selection: Vec<f64>,
+        target: Vec<f64>,
+    ) -> Result<(), Error> {
+        let federation = scene.federation;
+        let procedure = (self.draws, self.uploads);
+        let evaluation =
+            fedcote::evaluate_for(federation, scene.world.draws(), &selection, procedure)?;
+        let (alias, order) = match self.draws {
+            Draws::Independent => (Some(Alias::new(&selection)?), Vec::new()),
+            Draws::Systematic => {
+                let shares = federation.all_labels();
+                (None, draw::label_order(shares, federation.len(), federation.classes())?)
+            }
+        };
+        self.state = Some(State {
+            selection,
+            appearance: evaluation.appearance,
+            target,
+            label_divergence: evaluation.label_divergence,
+            alias,
+            order,
+        });
+        Ok(())
+    }
+
+    /// K draws for a round.
+    pub fn draw(&self, scene: &Scene, redraw: u32) -> Result<Vec<Count>, Error> {
+        let state = self.state.as_ref().expect("probabilities are set before draws");
+        let world = scene.world;
+        let key = world.key(Purpose::Selection).round(scene.round).attempt(redraw);
+        let mut stream = key.stream();
+        Ok(match &state.alias {
+            Some(alias) => alias.draws(world.draws(), &mut stream)?,
+            None => draw::systematic(&state.selection, &state.order, world.draws(), &mut stream)?,
+        })
+    }
+
+    pub fn probabilities(&self) -> Option<Probabilities<'_>> {
+        self.state.as_ref().map(|state| Probabilities {
+            selection: &state.selection,
+            appearance: &state.appearance,
+            target: &state.target,
+            label_divergence: state.label_divergence,
+        })
+    }
+}

@@ -1,0 +1,72 @@
+//! FedCote: selection probabilities that undo the distortion of the label mix by failures, solved by the
+//! `fedcote` library, and solved again whenever the failure probabilities change.
+
+use fedcote::{Method, Options};
+
+use super::drawing::Drawing;
+use crate::Error;
+use crate::part::{Count, Probabilities, Scene, Selection};
+use crate::scenario::{Knowledge, Server};
+use crate::scheme::{SchemeConfig, SolverKind};
+
+/// Draws by FedCote.
+pub struct Fedcote {
+    options: Options,
+    exploration: f64,
+    drawing: Drawing,
+}
+
+impl Fedcote {
+    /// With the scheme's parameters, the library's defaults where it has none.
+    pub fn new(config: &SchemeConfig, server: &Server) -> Self {
+        let method = match (config.solver.unwrap_or(SolverKind::Exact), Method::GRADIENT) {
+            (SolverKind::Gradient, Method::Gradient { max_steps, tolerance, .. }) => {
+                Method::Gradient { k_apx: config.k_apx, max_steps, tolerance }
+            }
+            _ => Method::Exact {
+                kappa: config.kappa.unwrap_or(1000.0),
+                efficiency: config.efficiency.unwrap_or(0.0),
+            },
+        };
+        let defaults = Options::default();
+        let drawing = Drawing::new(config.draws, server.uploads);
+        let options = Options {
+            method,
+            threshold: config.threshold.unwrap_or(defaults.threshold),
+            coverage: config.coverage.unwrap_or(defaults.coverage),
+            draws_kind: config.draws.unwrap_or_default(),
+            uploads: server.uploads,
+        };
+        // Only who learns has something to explore.
+        let exploration = match server.knowledge {
+            Knowledge::Known => 0.0,
+            Knowledge::Estimated => server.exploration,
+        };
+        Self { options, exploration, drawing }
+    }
+}
+
+impl Selection for Fedcote {
+    fn prepare(&mut self, scene: &Scene) -> Result<(), Error> {
+        if !self.drawing.stale(scene) {
+            return Ok(());
+        }
+        let federation = scene.federation;
+        let solution = fedcote::select(federation, scene.world.draws(), &self.options, None)?;
+        let mut selection = solution.selection;
+        if self.exploration > 0.0 {
+            for (selection, weight) in selection.iter_mut().zip(federation.weights()) {
+                *selection += self.exploration * (weight - *selection);
+            }
+        }
+        self.drawing.set(scene, selection, solution.target)
+    }
+
+    fn draw(&mut self, scene: &Scene, redraw: u32) -> Result<Vec<Count>, Error> {
+        self.drawing.draw(scene, redraw)
+    }
+
+    fn probabilities(&self) -> Option<Probabilities<'_>> {
+        self.drawing.probabilities()
+    }
+}

@@ -1,0 +1,162 @@
+//! GS, group selection: clients are put into groups of at most K whose pooled labels match the global mix
+//! best, and one group is asked each round, in turn.
+//!
+//! Groups are built greedily (each client, largest first, joins the group it suits best), then improved by
+//! swapping pairs while that lowers Σ_g χ²(labels of g ‖ α_g). Beyond a few hundred clients they are dealt out
+//! in order of their labels, which comes close at no cost.
+
+use fedcote::Federation;
+use fedcote::draw::label_order;
+
+use crate::Error;
+use crate::part::{Count, Scene, Selection};
+
+/// Above this many clients groups are dealt out instead of searched for.
+const SEARCHED: usize = 500;
+
+/// Groups with the global label mix, in turn.
+#[derive(Default)]
+pub struct Gs {
+    groups: Vec<Vec<u32>>,
+}
+
+impl Selection for Gs {
+    fn prepare(&mut self, scene: &Scene) -> Result<(), Error> {
+        if self.groups.is_empty() {
+            self.groups = groups(scene.federation, scene.world.draws())?;
+        }
+        Ok(())
+    }
+
+    fn draw(&mut self, scene: &Scene, redraw: u32) -> Result<Vec<Count>, Error> {
+        let turn = (scene.round - 1).wrapping_add(redraw) as usize % self.groups.len();
+        Ok(self.groups[turn].iter().map(|&client| (client, 1)).collect())
+    }
+}
+
+/// Groups of at most `size` clients, each sorted.
+fn groups(federation: &Federation, size: u64) -> Result<Vec<Vec<u32>>, Error> {
+    let clients = federation.len();
+    let size = size.min(clients as u64) as usize;
+    let count = clients.div_ceil(size);
+    let mut groups = vec![Vec::new(); count];
+    if clients > SEARCHED {
+        let order = label_order(federation.all_labels(), clients, federation.classes())?;
+        for (at, client) in order.into_iter().enumerate() {
+            groups[at % count].push(client);
+        }
+    } else {
+        greedy(federation, size, &mut groups);
+        while swapped(federation, &mut groups) {}
+    }
+    groups.iter_mut().for_each(|group| group.sort_unstable());
+    Ok(groups)
+}
+
+/// χ² of a group's pooled labels against the global mix.
+fn mismatch(federation: &Federation, group: impl Iterator<Item = u32>) -> f64 {
+    let mut pooled = vec![0.0; federation.classes()];
+    let mut total = 0.0;
+    for client in group {
+        let weight = federation.weights()[client as usize];
+        total += weight;
+        for (pooled, share) in pooled.iter_mut().zip(federation.labels(client as usize)) {
+            *pooled += weight * share;
+        }
+    }
+    let global = federation.global_labels();
+    let terms = pooled.iter().zip(global).filter(|(_, global)| **global > 0.0);
+    terms.map(|(pooled, global)| (pooled / total - global).powi(2) / global).sum()
+}
+
+fn greedy(federation: &Federation, size: usize, groups: &mut [Vec<u32>]) {
+    let weights = federation.weights();
+    let mut order: Vec<u32> = (0..federation.len() as u32).collect();
+    order.sort_by(|&a, &b| weights[b as usize].total_cmp(&weights[a as usize]).then(a.cmp(&b)));
+    for client in order {
+        let gain = |group: &Vec<u32>| {
+            let before =
+                if group.is_empty() { 0.0 } else { mismatch(federation, group.iter().copied()) };
+            mismatch(federation, group.iter().copied().chain([client])) - before
+        };
+        let best = groups
+            .iter()
+            .enumerate()
+            .filter(|(_, group)| group.len() < size)
+            .map(|(at, group)| (group.is_empty(), gain(group), at))
+            .min_by(|a, b| a.1.total_cmp(&b.1).then(a.2.cmp(&b.2)));
+        let (_, _, at) = best.expect("the groups hold everyone");
+        groups[at].push(client);
+    }
+}
+
+/// Makes the first swap of two clients that lowers the mismatch; says whether there was one.
+fn swapped(federation: &Federation, groups: &mut [Vec<u32>]) -> bool {
+    for one in 0..groups.len() {
+        for two in one + 1..groups.len() {
+            for a in 0..groups[one].len() {
+                for b in 0..groups[two].len() {
+                    let score = |groups: &[Vec<u32>]| {
+                        mismatch(federation, groups[one].iter().copied())
+                            + mismatch(federation, groups[two].iter().copied())
+                    };
+                    let before = score(groups);
+                    let (left, right) = groups.split_at_mut(two);
+                    std::mem::swap(&mut left[one][a], &mut right[0][b]);
+                    if score(groups) < before - 1e-12 {
+                        return true;
+                    }
+                    let (left, right) = groups.split_at_mut(two);
+                    std::mem::swap(&mut left[one][a], &mut right[0][b]);
+                }
+            }
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fedcote::FederationSpec;
+
+    fn federation(labels: &[[f64; 2]]) -> Federation {
+        FederationSpec {
+            ids: None,
+            classes: 2,
+            counts: labels.concat(),
+            failure: vec![0.0; labels.len()],
+        }
+        .check()
+        .unwrap()
+    }
+
+    #[test]
+    fn each_group_has_both_labels() {
+        let federation = federation(&[[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]);
+        let groups = groups(&federation, 2).unwrap();
+        assert_eq!(groups.len(), 2);
+        for group in &groups {
+            assert_eq!(group.len(), 2);
+            assert!(mismatch(&federation, group.iter().copied()) < 1e-12, "{groups:?}");
+        }
+    }
+
+    #[test]
+    fn large_federations_are_dealt_out_without_losing_anyone() {
+        let labels: Vec<[f64; 2]> =
+            (0..1001).map(|at| if at % 3 == 0 { [1.0, 0.0] } else { [0.0, 1.0] }).collect();
+        let groups = groups(&federation(&labels), 100).unwrap();
+        assert_eq!(groups.len(), 11);
+        assert!(groups.iter().all(|group| group.len() <= 100));
+        let mut everyone: Vec<u32> = groups.concat();
+        everyone.sort_unstable();
+        assert_eq!(everyone, (0..1001).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn one_group_when_everyone_is_asked() {
+        let federation = federation(&[[1.0, 0.0], [0.0, 1.0]]);
+        assert_eq!(groups(&federation, 10).unwrap(), [vec![0, 1]]);
+    }
+}

@@ -1,0 +1,36 @@
+//! FedAvg's selection (McMahan et al., AISTATS 2017, in the form of Li et al., ICLR 2020): K draws with
+//! replacement, s = p.
+
+use fedcote::{Draws, Uploads};
+
+use super::drawing::Drawing;
+use crate::Error;
+use crate::part::{Count, Probabilities, Scene, Selection};
+
+/// Draws in proportion to the weights.
+pub struct Weights(Drawing);
+
+impl Weights {
+    /// With draws of that kind, independent by default.
+    pub fn new(draws: Option<Draws>, uploads: Uploads) -> Self {
+        Self(Drawing::new(draws, uploads))
+    }
+}
+
+impl Selection for Weights {
+    fn prepare(&mut self, scene: &Scene) -> Result<(), Error> {
+        if self.0.stale(scene) {
+            let weights = scene.federation.weights();
+            self.0.set(scene, weights.to_vec(), weights.to_vec())?;
+        }
+        Ok(())
+    }
+
+    fn draw(&mut self, scene: &Scene, redraw: u32) -> Result<Vec<Count>, Error> {
+        self.0.draw(scene, redraw)
+    }
+
+    fn probabilities(&self) -> Option<Probabilities<'_>> {
+        self.0.probabilities()
+    }
+}

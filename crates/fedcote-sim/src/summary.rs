@@ -1,0 +1,288 @@
+//! What a comparison came to: per scheme, mean and deviation over seeds.
+
+use serde::{Deserialize, Serialize};
+
+use crate::engine::RoundReport;
+use crate::folder::Finished;
+
+/// Mean and (sample) standard deviation over seeds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Spread {
+    /// The mean.
+    pub mean: f64,
+    /// The standard deviation; 0 for a single seed.
+    pub std: f64,
+}
+
+impl Spread {
+    /// Of these values; nothing if there are none.
+    pub fn of(values: &[f64]) -> Option<Self> {
+        if values.is_empty() {
+            return None;
+        }
+        let count = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / count;
+        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+        Some(Self {
+            mean,
+            std: if values.len() < 2 { 0.0 } else { (squares / (count - 1.0)).sqrt() },
+        })
+    }
+}
+
+/// What one run came to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunSummary {
+    /// Test accuracy after the last round; of a run that diverged, that of guessing.
+    pub test_accuracy: Option<f64>,
+    /// Mean test accuracy over the tail.
+    pub tail_accuracy: Option<f64>,
+    /// Standard deviation of test accuracy over the tail.
+    pub tail_spread: Option<f64>,
+    /// Training loss after the last round.
+    pub train_loss: Option<f64>,
+    /// Test loss after the last round.
+    pub test_loss: Option<f64>,
+    /// Uploads that arrived a round.
+    pub arrivals: Option<f64>,
+    /// Label divergence that the selection aims at, mean over rounds.
+    pub label_divergence_wanted: Option<f64>,
+    /// Label divergence of the aggregates, mean over rounds.
+    pub label_divergence_realised: Option<f64>,
+    /// The first round at which the mean accuracy of the last 10 rounds is past 90 %.
+    pub rounds_to_90: Option<f64>,
+    /// The round in which the numbers blew up.
+    pub diverged_at: Option<u32>,
+    /// Seconds spent.
+    pub seconds: f64,
+    /// Bytes of server state that grew with the number of clients.
+    pub server_memory: usize,
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let (count, sum) = values.fold((0, 0.0), |(count, sum), value| (count + 1, sum + value));
+    (count > 0).then(|| sum / f64::from(count))
+}
+
+/// The length of the tail of a run: the last min(100, ⌈rounds/5⌉) rounds.
+pub fn tail_rounds(rounds: u32) -> u32 {
+    rounds.div_ceil(5).min(100)
+}
+
+impl RunSummary {
+    /// Sums up a run of so many rounds.
+    pub fn of(rounds: u32, finished: &Finished, reports: &[RoundReport]) -> Self {
+        let evaluations: Vec<(u32, f64)> = reports
+            .iter()
+            .filter_map(|report| report.evaluation.map(|e| (report.round, e.test_accuracy)))
+            .collect();
+        let last = reports.iter().rev().find_map(|report| report.evaluation);
+        let diverged = finished.diverged_at.is_some();
+        let tail: Vec<f64> = evaluations
+            .iter()
+            .filter(|(round, _)| *round > rounds - tail_rounds(rounds))
+            .map(|(_, accuracy)| *accuracy)
+            .collect();
+        let spread = if diverged { None } else { Spread::of(&tail) };
+        let rounds_to_90 = evaluations.iter().enumerate().find_map(|(at, &(round, _))| {
+            let recent = evaluations[..=at].iter().filter(|(other, _)| other + 10 > round);
+            (mean(recent.map(|(_, accuracy)| *accuracy))? > 0.9).then_some(f64::from(round))
+        });
+        let arrived =
+            |report: &RoundReport| f64::from(report.arrived.iter().map(|(_, n)| n).sum::<u32>());
+        Self {
+            test_accuracy: if diverged {
+                Some(1.0 / finished.classes as f64)
+            } else {
+                last.map(|last| last.test_accuracy)
+            },
+            tail_accuracy: spread.map(|spread| spread.mean),
+            tail_spread: spread.map(|spread| spread.std),
+            // A run that blew up has no loss worth a mean.
+            train_loss: last.filter(|_| !diverged).map(|last| last.train_loss),
+            test_loss: last.filter(|_| !diverged).map(|last| last.test_loss),
+            arrivals: mean(reports.iter().map(arrived)),
+            label_divergence_wanted: mean(
+                reports.iter().filter_map(|report| report.label_divergence_wanted),
+            ),
+            label_divergence_realised: mean(
+                reports.iter().filter_map(|report| report.label_divergence_realised),
+            ),
+            rounds_to_90,
+            diverged_at: finished.diverged_at,
+            seconds: finished.seconds,
+            server_memory: finished.server_memory,
+        }
+    }
+}
+
+/// What the runs of one scheme came to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SchemeSummary {
+    /// The scheme.
+    pub name: String,
+    /// Test accuracy after the last round.
+    pub test_accuracy: Option<Spread>,
+    /// Test accuracy over the tail.
+    pub tail_accuracy: Option<Spread>,
+    /// How much accuracy swings within the tail of a run.
+    pub tail_spread: Option<Spread>,
+    /// Training loss after the last round.
+    pub train_loss: Option<Spread>,
+    /// Test loss after the last round.
+    pub test_loss: Option<Spread>,
+    /// Uploads that arrived a round.
+    pub arrivals: Option<Spread>,
+    /// Label divergence that the selection aims at.
+    pub label_divergence_wanted: Option<Spread>,
+    /// Label divergence of the aggregates.
+    pub label_divergence_realised: Option<Spread>,
+    /// Rounds to 90 %, over the runs that got there.
+    pub rounds_to_90: Option<Spread>,
+    /// The rounds in which runs diverged.
+    pub diverged_at: Vec<u32>,
+    /// How many runs diverged.
+    pub diverged: usize,
+    /// How many runs there are.
+    pub seeds: usize,
+    /// Seconds a run took.
+    pub seconds: Option<Spread>,
+    /// Bytes of server state that grew with the number of clients.
+    pub server_memory: usize,
+}
+
+impl SchemeSummary {
+    /// Sums up the runs of a scheme.
+    pub fn of(name: &str, runs: &[RunSummary]) -> Self {
+        let spread = |value: fn(&RunSummary) -> Option<f64>| {
+            Spread::of(&runs.iter().filter_map(value).collect::<Vec<_>>())
+        };
+        Self {
+            name: name.to_owned(),
+            test_accuracy: spread(|run| run.test_accuracy),
+            tail_accuracy: spread(|run| run.tail_accuracy),
+            tail_spread: spread(|run| run.tail_spread),
+            train_loss: spread(|run| run.train_loss),
+            test_loss: spread(|run| run.test_loss),
+            arrivals: spread(|run| run.arrivals),
+            label_divergence_wanted: spread(|run| run.label_divergence_wanted),
+            label_divergence_realised: spread(|run| run.label_divergence_realised),
+            rounds_to_90: spread(|run| run.rounds_to_90),
+            diverged_at: runs.iter().filter_map(|run| run.diverged_at).collect(),
+            diverged: runs.iter().filter(|run| run.diverged_at.is_some()).count(),
+            seeds: runs.len(),
+            seconds: spread(|run| Some(run.seconds)),
+            server_memory: runs.iter().map(|run| run.server_memory).max().unwrap_or(0),
+        }
+    }
+}
+
+/// What a comparison came to: `summary.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// The schemes, in the order of the scenario.
+    pub schemes: Vec<SchemeSummary>,
+    /// Rounds a run.
+    pub rounds: u32,
+    /// The command that repeats it.
+    pub command: String,
+    /// The version that made it.
+    pub version: String,
+}
+
+impl Summary {
+    /// The summary as CSV, a line a scheme.
+    pub fn to_csv(&self) -> String {
+        let mut text = String::from(
+            "scheme,seeds,diverged,test_accuracy_mean,test_accuracy_std,tail_accuracy_mean,\
+             tail_accuracy_std,tail_spread_mean,train_loss_mean,train_loss_std,test_loss_mean,\
+             arrivals_mean,label_divergence_wanted_mean,label_divergence_realised_mean,\
+             rounds_to_90_mean,seconds_mean,server_memory\n",
+        );
+        for scheme in &self.schemes {
+            let cell = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
+            let average = |spread: &Option<Spread>| cell(spread.map(|spread| spread.mean));
+            let deviation = |spread: &Option<Spread>| cell(spread.map(|spread| spread.std));
+            let cells = [
+                scheme.name.clone(),
+                scheme.seeds.to_string(),
+                scheme.diverged.to_string(),
+                average(&scheme.test_accuracy),
+                deviation(&scheme.test_accuracy),
+                average(&scheme.tail_accuracy),
+                deviation(&scheme.tail_accuracy),
+                average(&scheme.tail_spread),
+                average(&scheme.train_loss),
+                deviation(&scheme.train_loss),
+                average(&scheme.test_loss),
+                average(&scheme.arrivals),
+                average(&scheme.label_divergence_wanted),
+                average(&scheme.label_divergence_realised),
+                average(&scheme.rounds_to_90),
+                average(&scheme.seconds),
+                scheme.server_memory.to_string(),
+            ];
+            text.push_str(&cells.join(","));
+            text.push('\n');
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::RoundEvaluation;
+
+    fn report(round: u32, accuracy: f64) -> RoundReport {
+        RoundReport {
+            round,
+            selected: vec![(0, 2)],
+            arrived: vec![(0, 1)],
+            attempts: 1,
+            label_divergence_wanted: None,
+            label_divergence_realised: Some(0.5),
+            evaluation: Some(RoundEvaluation {
+                train_loss: 1.0 - accuracy,
+                test_loss: 0.5,
+                test_accuracy: accuracy,
+            }),
+        }
+    }
+
+    fn finished(diverged_at: Option<u32>) -> Finished {
+        Finished {
+            rounds: 10,
+            diverged_at,
+            seconds: 1.0,
+            classes: 10,
+            server_memory: 0,
+            metrics_checksum: String::new(),
+        }
+    }
+
+    #[test]
+    fn tail_and_rounds_to_90_are_as_by_hand() {
+        let reports: Vec<_> =
+            (1..=10).map(|round| report(round, f64::from(round).min(9.5) / 10.0)).collect();
+        let run = RunSummary::of(10, &finished(None), &reports);
+        // The tail is the last 2 rounds: 0.9 and 0.95.
+        assert!((run.tail_accuracy.unwrap() - 0.925).abs() < 1e-12);
+        assert!((run.tail_spread.unwrap() - 0.035_355_339).abs() < 1e-8);
+        assert_eq!(run.rounds_to_90, None);
+        let reports: Vec<_> =
+            (1..=30).map(|round| report(round, if round < 5 { 0.5 } else { 1.0 })).collect();
+        // The mean of the last 10 passes 0.9 when at most one of them is 0.5 (0.95): at round 13.
+        assert_eq!(RunSummary::of(30, &finished(None), &reports).rounds_to_90, Some(13.0));
+    }
+
+    #[test]
+    fn diverged_runs_count_but_have_no_loss() {
+        let run = RunSummary::of(10, &finished(Some(4)), &[report(3, 0.6)]);
+        assert_eq!((run.test_accuracy, run.tail_accuracy, run.train_loss), (Some(0.1), None, None));
+        let good = RunSummary::of(10, &finished(None), &[report(10, 0.8)]);
+        let scheme = SchemeSummary::of("x", &[run, good]);
+        assert_eq!((scheme.seeds, scheme.diverged, scheme.diverged_at), (2, 1, vec![4]));
+        assert!((scheme.test_accuracy.unwrap().mean - 0.45).abs() < 1e-12);
+    }
+}
