@@ -2,7 +2,7 @@
 
 Four of five bytes of the images are zero. Each image file becomes two: the lengths of its runs of zero and of
 other bytes, in turn, starting with zeros (a run above 255 is 255, 0 and the rest), and the bytes that are not
-zero. That is smaller than zstd alone, and decodes three times as fast. Needs numpy and the zstd command.
+zero. That is smaller than zstd alone, and decodes in half the time. Needs numpy and the zstd command.
 """
 
 import pathlib
@@ -15,9 +15,9 @@ folder = pathlib.Path(sys.argv[1])
 here = pathlib.Path(__file__).parent
 
 
-def write(name, contents):
+def write(name, contents, level=19):
     size = f"--stream-size={len(contents)}"
-    command = ["zstd", "--quiet", "--force", "--ultra", "-19", size, "-o", here / f"{name}.zst"]
+    command = ["zstd", "--quiet", "--force", "--ultra", f"-{level}", size, "-o", here / f"{name}.zst"]
     subprocess.run(command, input=contents, check=True)
 
 
@@ -34,4 +34,5 @@ for name in ["train-images-idx3-ubyte", "t10k-images-idx3-ubyte"]:
             run -= 255
         runs.append(run)
     write(f"{name}.runs", bytes(runs))
-    write(f"{name}.rest", values[other].tobytes())
+    # Higher levels save 8 % here and decode in twice the time.
+    write(f"{name}.rest", values[other].tobytes(), level=3)

@@ -74,7 +74,12 @@ pub fn loss_over(model: &dyn Model, weights: &[f32], split: &Split, samples: &[u
 }
 
 /// The mean loss over these samples and its gradient, on all threads. Zero without samples.
-pub fn gradient_over(model: &dyn Model, weights: &[f32], split: &Split, samples: &[u32]) -> (f64, Vec<f32>) {
+pub fn gradient_over(
+    model: &dyn Model,
+    weights: &[f32],
+    split: &Split,
+    samples: &[u32],
+) -> (f64, Vec<f32>) {
     // A group's chunks are added up on one thread, so that memory holds few gradients; which chunks make a
     // group depends on the number of samples alone.
     let group = CHUNK * samples.len().div_ceil(CHUNK).div_ceil(32).max(4);
@@ -88,9 +93,12 @@ pub fn gradient_over(model: &dyn Model, weights: &[f32], split: &Split, samples:
                     reader.gather(model, split, chunk.iter().copied());
                     let count = chunk.len() as f64;
                     let batch = reader.gathered.batch(model, split);
-                    let mean = model.loss_and_gradient(weights, &batch, gradient, &mut reader.workspace);
+                    let mean =
+                        model.loss_and_gradient(weights, &batch, gradient, &mut reader.workspace);
                     loss += f64::from(mean) * count;
-                    sum.iter_mut().zip(&*gradient).for_each(|(sum, &part)| *sum += f64::from(part) * count);
+                    sum.iter_mut()
+                        .zip(&*gradient)
+                        .for_each(|(sum, &part)| *sum += f64::from(part) * count);
                 }
                 (loss, sum)
             },
@@ -183,7 +191,9 @@ impl Reader {
         let batch = self.gathered.batch(model, split);
         let logits = model.logits(weights, &batch, &mut self.workspace);
         let mut classes = vec![Tally::default(); split.classes];
-        for ((loss, best), &label) in sample_losses(logits, batch.labels, split.classes).zip(batch.labels) {
+        for ((loss, best), &label) in
+            sample_losses(logits, batch.labels, split.classes).zip(batch.labels)
+        {
             let class = &mut classes[usize::from(label)];
             class.samples += 1;
             class.correct += u64::from(best == usize::from(label));

@@ -104,7 +104,9 @@ pub fn partition(
             let mixes = Mixes::new(spec.concentration.unwrap_or(0.5), classes)?;
             Ok(dirichlet(by_label(labels, classes), &sizes, mixes, &mut stream))
         }
-        PartitionKind::Shards => shards(labels, classes, clients, spec.shards_per_client.unwrap_or(2), &mut stream),
+        PartitionKind::Shards => {
+            shards(labels, classes, clients, spec.shards_per_client.unwrap_or(2), &mut stream)
+        }
     }
 }
 
@@ -124,7 +126,8 @@ fn sizes(samples: usize, first: usize, end: usize, unbalance: f64) -> Result<Vec
     for client in first..end {
         sum += share(client);
         // Cutting at rounded running sums keeps every size within one of its share, and their sum exact.
-        let until = if client + 1 == end { samples } else { (samples as f64 * sum).round() as usize };
+        let until =
+            if client + 1 == end { samples } else { (samples as f64 * sum).round() as usize };
         let size = until.saturating_sub(given);
         if size == 0 {
             let least = (1.0 / share(first).min(share(end - 1))).ceil();
@@ -162,7 +165,8 @@ fn blocks(
 ) -> Result<Partition, Error> {
     let blocks = classes.div_ceil(width);
     if clients < blocks {
-        let reason = format!("{classes} labels need at least {blocks} clients so that none is left out");
+        let reason =
+            format!("{classes} labels need at least {blocks} clients so that none is left out");
         return Err(Error::setting("data.partition", reason));
     }
     let mut all_sizes = Vec::with_capacity(clients);
@@ -186,7 +190,8 @@ struct Mixes {
 impl Mixes {
     fn new(concentration: f64, classes: usize) -> Result<Self, Error> {
         let gamma = Gamma::new(concentration, 1.0);
-        let gamma = gamma.map_err(|error| Error::setting("data.concentration", error.to_string()))?;
+        let gamma =
+            gamma.map_err(|error| Error::setting("data.concentration", error.to_string()))?;
         Ok(Self { gamma, mix: vec![0.0; classes] })
     }
 
@@ -202,7 +207,12 @@ impl Mixes {
     }
 }
 
-fn dirichlet(mut pools: Vec<Vec<u32>>, sizes: &[usize], mut mixes: Mixes, stream: &mut Stream) -> Partition {
+fn dirichlet(
+    mut pools: Vec<Vec<u32>>,
+    sizes: &[usize],
+    mut mixes: Mixes,
+    stream: &mut Stream,
+) -> Partition {
     pools.iter_mut().for_each(|pool| pool.shuffle(stream));
     let mut starts = vec![0; sizes.len()];
     let mut start = 0;
