@@ -45,7 +45,7 @@ impl Axis {
         let decades = high.log10() - low.log10();
         let multiples: &[f64] = match decades {
             d if d > 2.5 => &[1.0],
-            d if d > 1.2 => &[1.0, 3.0],
+            d if d > 1.0 => &[1.0, 2.0, 5.0],
             _ => &[1.0, 1.5, 2.0, 3.0, 5.0, 7.0],
         };
         let every = (decades / 6.0).ceil().max(1.0) as i32;
@@ -68,9 +68,9 @@ impl Axis {
         Self { low, high, logarithmic: true, ticks }
     }
 
-    /// Logarithmic when the values span more than a factor of `20`, else linear from `low`.
+    /// Logarithmic when the values span more than a factor of ten, else linear from `low`.
     pub fn adaptive(low: f64, high: f64, wanted: usize, format: Format) -> Self {
-        if low > 0.0 && high / low > 20.0 {
+        if low > 0.0 && high / low > 10.0 {
             Self::logarithmic(low * 0.9, high * 1.1, format)
         } else {
             Self::rounded(low, high, wanted, format)
@@ -184,7 +184,10 @@ mod tests {
             texts(&Axis::logarithmic(1e-4, 10.0, Format::Number)),
             ["10⁻⁴", "10⁻³", "10⁻²", "10⁻¹", "1", "10"]
         );
-        assert_eq!(texts(&Axis::logarithmic(0.1, 3.0, Format::Number)), ["0.1", "0.3", "1", "3"]);
+        assert_eq!(
+            texts(&Axis::logarithmic(0.1, 3.0, Format::Number)),
+            ["0.1", "0.2", "0.5", "1", "2"]
+        );
         assert_eq!(texts(&Axis::logarithmic(0.2, 0.6, Format::Number)), ["0.2", "0.3", "0.5"]);
     }
 

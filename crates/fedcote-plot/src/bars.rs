@@ -18,7 +18,8 @@ struct Group {
 /// A chart of grouped bars, with ticks across them for what they should reach.
 #[derive(Clone, Debug)]
 pub struct Bars {
-    heading: String,
+    /// Heading; none when empty.
+    pub heading: String,
     categories: Vec<String>,
     groups: Vec<Group>,
     /// What the categories are.
@@ -82,6 +83,17 @@ impl Bars {
     pub fn largest(&self) -> f64 {
         let values = self.groups.iter().flat_map(|group| &group.values);
         values.copied().filter(|value| value.is_finite()).fold(0.0, f64::max)
+    }
+
+    /// Whether the other chart shows the same values.
+    pub fn shows_the_same(&self, other: &Self) -> bool {
+        let near = |a: &f64, b: &f64| (a - b).abs() <= 1e-12 || (a.is_nan() && b.is_nan());
+        let same = |a: &Group, b: &Group| {
+            a.values.len() == b.values.len()
+                && a.values.iter().zip(&b.values).all(|(a, b)| near(a, b))
+        };
+        self.groups.len() == other.groups.len()
+            && self.groups.iter().zip(&other.groups).all(|(a, b)| same(a, b))
     }
 
     /// What the colours mean, for figures with one key over several charts.

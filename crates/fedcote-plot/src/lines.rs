@@ -41,7 +41,7 @@ pub struct Lines {
     pub y_label: String,
     /// How y is written.
     pub format: Format,
-    /// A logarithmic y axis when the values span more than a factor of twenty.
+    /// A logarithmic y axis when the values span more than a factor of ten.
     pub logarithmic: bool,
     /// Shaded part of the x axis: where the tail begins and ends.
     pub tail: Option<(f64, f64)>,
@@ -134,7 +134,7 @@ impl Panel for Lines {
     }
 
     fn height(&self, width: f64) -> f64 {
-        let tall = self.tall.unwrap_or((width * 0.5).clamp(220.0, 400.0));
+        let tall = self.tall.unwrap_or((width * 0.45).clamp(270.0, 420.0));
         tall + self.legend_height(width)
     }
 
@@ -175,8 +175,9 @@ impl Panel for Lines {
         if let Some((from, to)) = self.tail {
             let (from, to) = (frame.x(from), frame.x(to));
             svg.rect(from, frame.inner.y, to - from, frame.inner.height, "shade");
-            if to - from > 24.0 {
-                svg.text((from + to) / 2.0, frame.inner.y + 12.0, Anchor::Middle, "note", "tail");
+            if to - from > 24.0 && !self.unnamed {
+                let (middle, above) = ((from + to) / 2.0, frame.inner.y - 4.0);
+                svg.text(middle, above, Anchor::Middle, "note", "tail");
             }
         }
         frame.draw(svg);

@@ -139,7 +139,7 @@ impl View {
         } else {
             format!("{metres} m")
         };
-        svg.text((x + end) / 2.0, y - 6.0, Anchor::Middle, "tick halo", &text);
+        svg.text(end + 7.0, y + 4.0, Anchor::Start, "tick halo", &text);
     }
 }
 
@@ -241,8 +241,10 @@ fn tooltip(map: &Map, client: &Client) -> String {
 
 fn routes(svg: &mut Svg, view: &View, clients: &[&Client]) {
     for client in clients {
-        for leg in client.route.windows(2) {
-            if let Some(leg) = view.clip(leg[0], leg[1]) {
+        for (index, leg) in client.route.windows(2).enumerate() {
+            // The way back along the same leg would fill the gaps between the dashes.
+            let back = index > 0 && client.route[index - 1] == leg[1];
+            if let Some(leg) = view.clip(leg[0], leg[1]).filter(|_| !back) {
                 svg.polyline(&leg, "line thin d1 route muted");
             }
         }

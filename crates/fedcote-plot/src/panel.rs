@@ -96,7 +96,11 @@ impl<'a> Frame<'a> {
         let bottom = if words.x.is_empty() { 22.0 } else { 40.0 };
         let tick = theme::text("tick");
         let widest = y.ticks().iter().map(|(_, text)| font::width(text, tick)).fold(0.0, f64::max);
-        let inner = area.inset(Self::top(words), right.max(8.0), bottom, widest + 8.0);
+        // Half of a number that stands at the very end reaches beyond it.
+        let last =
+            x.and_then(|x| x.ticks().last()).map_or(0.0, |(_, text)| font::width(text, tick));
+        let right = right.max(last / 2.0 + 1.0);
+        let inner = area.inset(Self::top(words), right, bottom, widest + 8.0);
         Self { inner, area, words, x, y }
     }
 

@@ -29,7 +29,7 @@ pub struct Scatter {
     pub x_format: Format,
     /// How y is written.
     pub y_format: Format,
-    /// Logarithmic y when it spans more than a factor of twenty.
+    /// Logarithmic y when it spans more than a factor of ten.
     pub logarithmic: bool,
     /// A horizontal line to compare with, and what it is.
     pub rule: Option<(f64, String)>,

@@ -18,7 +18,7 @@ fn small() -> Map {
         standards: vec!["Wi-Fi".into(), "4G".into()],
         clients: vec![
             client("1", 0, (30.0, 5.0), true, 0.0, vec![]),
-            client("2", 1, (25.0, -5.0), true, 0.5, vec![(25.0, -5.0), (0.0, 200.0)]),
+            client("2", 1, (25.0, -5.0), true, 0.5, vec![(25.0, -5.0), (0.0, 200.0), (25.0, -5.0)]),
             client("3", 0, (-100.0, 0.0), false, 0.97, vec![]),
         ],
     }
@@ -42,7 +42,8 @@ fn everything_is_on_the_map_once() {
     };
     // A step of the scale is one rectangle of the legend and the clients of that step.
     assert_eq!((0..6).map(|n| with(&format!("f{n}"))).collect::<Vec<_>>(), [2, 1, 1, 2, 1, 2]);
-    // The way leaves the enlarged building and is drawn in both views.
+    // The way to and fro leaves the enlarged building: drawn once in both views, not twice, which would fill
+    // the gaps between its dashes.
     assert_eq!(with("route"), 2);
     let texts: Vec<_> = tree
         .descendants()

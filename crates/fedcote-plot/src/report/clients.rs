@@ -14,6 +14,8 @@ const DONE: usize = 0;
 const DRAWN: usize = 5;
 const TRUE: usize = 7;
 
+const OBSERVED: &str = " *Observed over the run: this scheme has no selection probabilities.";
+
 /// More clients than this make bars too thin to see.
 const BARS: usize = 80;
 /// More points than this in a scatter chart show nothing new.
@@ -32,12 +34,45 @@ fn shares(seed: &Seed, clients: &Clients) -> (Vec<f64>, bool) {
 
 fn chi_square(shares: &[f64], reference: &[f64]) -> f64 {
     let terms = shares.iter().zip(reference).filter(|(_, r)| **r > 0.0);
-    terms.map(|(s, r)| (s - r).powi(2) / r).sum()
+    let sum: f64 = terms.map(|(s, r)| (s - r).powi(2) / r).sum();
+    // What rounding leaves of nothing.
+    if sum < 1e-14 { 0.0 } else { sum }
+}
+
+/// Schemes that select alike share a panel: the one of the first of them.
+#[derive(Default)]
+struct Together {
+    panels: Vec<(Vec<String>, Bars)>,
+}
+
+impl Together {
+    fn add(&mut self, scheme: &str, bars: Bars) {
+        match self.panels.iter_mut().find(|(_, other)| other.shows_the_same(&bars)) {
+            Some((names, _)) => names.push(scheme.to_owned()),
+            None => self.panels.push((vec![scheme.to_owned()], bars)),
+        }
+    }
+
+    /// The panels, and a sentence on who shares one.
+    fn done(self) -> (Vec<Bars>, String) {
+        let mut same = String::new();
+        let mut panels = Vec::new();
+        for (names, mut bars) in self.panels {
+            if let [first, others @ ..] = &names[..]
+                && !others.is_empty()
+            {
+                bars.heading += &format!(" and {} more", others.len());
+                same += &format!(" As {first}: {}.", others.join(", "));
+            }
+            panels.push(bars);
+        }
+        (panels, same)
+    }
 }
 
 /// Labels: actual, and effective before and after.
 pub(super) fn labels(run: &Run) -> Option<Figure> {
-    let mut panels = Vec::new();
+    let mut together = Together::default();
     let mut any_observed = false;
     for scheme in &run.schemes {
         let Some((seed, clients)) = first(scheme) else { continue };
@@ -68,20 +103,17 @@ pub(super) fn labels(run: &Run) -> Option<Figure> {
         bars.format = Format::Percent;
         bars.legend = false;
         bars.tall = 180.0;
-        panels.push(bars);
+        together.add(&scheme.name, bars);
     }
+    let (mut panels, same) = together.done();
     let top = panels.iter().map(Bars::largest).fold(0.0, f64::max);
     panels.iter_mut().for_each(|panel| panel.top = Some(top));
     let key = panels.first()?.key();
-    let star = if any_observed {
-        " *Observed over the run: this scheme has no selection probabilities."
-    } else {
-        ""
-    };
+    let star = if any_observed { OBSERVED } else { "" };
     let caption = format!(
         "Share of each label in what reaches the server, on average, against its share in all data. Pale: if \
          clients were drawn by their weights and nothing were done about failures. χ² is the distance from the \
-         actual shares, before and after.{star}"
+         actual shares, before and after.{same}{star}"
     );
     Some(Figure::new("labels", &caption, |width| {
         keyed_figure(
@@ -101,7 +133,8 @@ pub(super) fn clients(run: &Run) -> Option<Figure> {
 }
 
 fn bars(run: &Run) -> Option<Figure> {
-    let mut panels = Vec::new();
+    let mut together = Together::default();
+    let mut any_observed = false;
     let mut failing: Option<Bars> = None;
     for scheme in &run.schemes {
         let Some((seed, clients)) = first(scheme) else { continue };
@@ -117,6 +150,7 @@ fn bars(run: &Run) -> Option<Figure> {
             failing = Some(bars);
         }
         let (shares, observed) = shares(seed, clients);
+        any_observed |= observed;
         let star = if observed { "*" } else { "" };
         let selection: Option<Vec<f64>> =
             clients.clients.iter().map(|client| client.selection).collect();
@@ -124,8 +158,9 @@ fn bars(run: &Run) -> Option<Figure> {
         bars = bars.pale("selection", &selection.unwrap_or_default(), Style::new(DRAWN));
         bars = bars.bars("appearance", &shares, Style::new(DONE));
         bars = bars.ticks("weight", &of(|client| client.weight), Style::new(TRUE));
-        panels.push(bars);
+        together.add(&scheme.name, bars);
     }
+    let (mut panels, same) = together.done();
     let top = panels.iter().map(Bars::largest).fold(0.0, f64::max);
     let mut key = panels.first()?.key();
     panels.iter_mut().for_each(|panel| panel.top = Some(top));
@@ -138,10 +173,12 @@ fn bars(run: &Run) -> Option<Figure> {
         panel.legend = false;
         panel.tall = 170.0;
     }
-    let caption = "For each client: how often its upload fails, how often it is drawn, its average share in the \
-                   aggregate (appearance), and its share of all samples (weight), which appearance should match \
-                   where labels demand it. First seed, before the first round. *Observed over the run.";
-    Some(Figure::new("clients", caption, |width| {
+    let star = if any_observed { OBSERVED } else { "" };
+    let caption = format!(
+        "For each client: how often its upload fails, how often it is drawn (selection), its average share in the \
+         aggregate (appearance), and its share of all samples (weight). First seed, before the first round.{same}{star}"
+    );
+    Some(Figure::new("clients", &caption, |width| {
         keyed_figure("Clients", &key, &dynamic(&panels), columns(width, 2, 1), width)
     }))
 }

@@ -305,8 +305,11 @@ fn histogram(run: &Run) -> Option<Figure> {
         bars.marked = Some((mean / bin as f64, format!("mean {mean:.1}")));
         panels.push(bars);
     }
-    let top = panels.iter().map(Bars::largest).fold(0.0, f64::max);
-    panels.iter_mut().for_each(|panel| panel.top = Some(top));
+    // One scale for all, except for those whose rounds are all alike: they would flatten the rest.
+    let top = panels.iter().map(Bars::largest).filter(|share| *share < 0.9).fold(0.0, f64::max);
+    for panel in panels.iter_mut().filter(|panel| panel.largest() < 0.9) {
+        panel.top = Some(top);
+    }
     let caption = format!(
         "Number of uploads that arrived in a round, of {most} drawn at most: share of rounds."
     );
