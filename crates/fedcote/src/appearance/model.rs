@@ -3,8 +3,8 @@
 //! | draws | uploads | model | exact up to |
 //! |---|---|---|---|
 //! | independent | per draw | [`Independent`], the closed form | always |
-//! | systematic | either | [`Systematic`] | `N` × quadrature nodes ≤ 10⁷ |
-//! | independent | per client | [`PerClient`] | `N` × quadrature nodes × points ≤ 2·10⁶ |
+//! | systematic | either | [`Systematic`] | `N` × nodes ≤ 10⁷ |
+//! | independent | per client | [`PerClient`] | `N` × nodes × points × (1 + 30/K) ≤ 2·10⁶ |
 //!
 //! There are `⌊K/2⌋ + 1` nodes, or `16 (1 + log₂ K)` if that is less, and about twenty points. Larger problems take the
 //! closed form instead, and the result says so.
@@ -15,10 +15,10 @@ use crate::invert::{Inversion, Limits, invert};
 use crate::newton::invert_systematic;
 use crate::{Draws, Uploads};
 
-/// The largest cost of an exact evaluation for systematic draws, about half a second.
+/// The largest cost of an exact evaluation for systematic draws, about a second.
 const SYSTEMATIC_WORK: f64 = 1e7;
 
-/// The largest cost of a term for one upload a client, about 20 ms.
+/// The largest cost of an exact evaluation for one upload a client, some tenths of a second.
 const PER_CLIENT_WORK: f64 = 2e6;
 
 /// An appearance model for any procedure.

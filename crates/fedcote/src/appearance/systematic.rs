@@ -75,7 +75,7 @@ impl Systematic<'_> {
         Ok(out)
     }
 
-    /// Clients times nodes of the quadrature: the cost of an evaluation, in units of roughly 50 ns.
+    /// Clients times nodes of the quadrature: the cost of an evaluation, in units of roughly 0.1 µs.
     pub fn work(clients: usize, draws: u64) -> f64 {
         clients as f64 * special::unit_rule_len(draws) as f64
     }
@@ -83,14 +83,13 @@ impl Systematic<'_> {
 
 impl AppearanceModel for Systematic<'_> {
     fn appearance(&self, selection: &[f64], out: &mut [f64]) -> Result<(), Error> {
-        let nodes = Nodes::new(self.draws);
-        let walk = Walk::new(selection, self.order, self.draws);
+        let nodes = nodes(self.draws);
+        let Walk { mut counts, passages } = Walk::new(selection, self.order, self.draws);
         let mut list = List::new(self, &nodes);
-        let mut counts = walk.counts;
         for (&client, &count) in self.order.iter().zip(&counts) {
-            list.put(client, count);
+            list.change(client, (0, count), |_, _, _| {});
         }
-        let mut reached = vec![Pair::default(); nodes.weights.len()];
+        let mut reached = vec![Pair::default(); nodes.len()];
         let mut sums = vec![Pair::default(); selection.len()];
         let (mut position, mut live) = (0.0, 0.0);
         let mut advance = |list: &List, reached: &mut [Pair], to: f64| {
@@ -99,39 +98,32 @@ impl AppearanceModel for Systematic<'_> {
             if length > 0.0 && list.live > 0 {
                 live += length;
                 let weight = length / list.somebody();
-                for ((reached, log), node) in reached.iter_mut().zip(&list.log).zip(&nodes.weights)
-                {
-                    reached.add(weight * node * log.high.exp());
+                for ((reached, log), node) in reached.iter_mut().zip(&list.log).zip(&nodes) {
+                    reached.add(weight * node.weight * log.high.exp());
                 }
             }
         };
-        let mut settle = |client: u32, from: u64, to: u64, reached: &[Pair]| {
-            let sum = &mut sums[client as usize];
-            if from > 0 {
-                self.slope(client, from, &nodes, |node, slope| {
-                    sum.add_product(reached[node], slope)
-                });
-            }
-            if to > 0 {
-                self.slope(client, to, &nodes, |node, slope| {
-                    sum.add_product(reached[node], -slope);
-                });
-            }
-        };
-        for (to, slot) in walk.passages {
+        for (to, slot) in passages {
             advance(&list, &mut reached, to);
-            let (giver, taker) = (self.order[slot as usize], self.order[slot as usize + 1]);
-            let (from_giver, from_taker) = (counts[slot as usize], counts[slot as usize + 1]);
-            settle(giver, from_giver, from_giver - 1, &reached);
-            settle(taker, from_taker, from_taker + 1, &reached);
-            list.change(giver, from_giver, from_giver - 1);
-            list.change(taker, from_taker, from_taker + 1);
-            counts[slot as usize] -= 1;
-            counts[slot as usize + 1] += 1;
+            let slot = slot as usize;
+            for (slot, to) in [(slot, counts[slot] - 1), (slot + 1, counts[slot + 1] + 1)] {
+                let client = self.order[slot];
+                let sum = &mut sums[client as usize];
+                // Settles what the old count has gathered, and marks where the new one begins.
+                list.change(client, (counts[slot], to), |node, before, after| {
+                    sum.add_product(reached[node], before);
+                    sum.add_product(reached[node], -after);
+                });
+                counts[slot] = to;
+            }
         }
         advance(&list, &mut reached, 1.0);
         for (&client, &count) in self.order.iter().zip(&counts) {
-            settle(client, count, 0, &reached);
+            let sum = &mut sums[client as usize];
+            for (node, reached) in nodes.iter().zip(&reached) {
+                let (_, slope) = self.factor(self.failure[client as usize], count, node);
+                sum.add_product(*reached, slope);
+            }
         }
         if live <= 0.0 {
             return Err(Error::NobodyArrives);
@@ -150,22 +142,22 @@ impl Systematic<'_> {
     /// of `N`. `None` when rounding merges two borders, or with clients that never arrive.
     pub(crate) fn jacobian(&self, selection: &[f64]) -> Option<Vec<Vec<f64>>> {
         let clients = self.order.len();
-        let nodes = Nodes::new(self.draws);
+        let nodes = nodes(self.draws);
         let Walk { mut counts, passages } = Walk::new(selection, self.order, self.draws);
         if passages.len() + 1 != clients || self.failure.contains(&1.0) {
             return None;
         }
         let mut list = List::new(self, &nodes);
-        let mut slopes = vec![vec![0.0; nodes.log.len()]; clients];
+        let mut slopes = vec![vec![0.0; nodes.len()]; clients];
         for slot in 0..clients {
-            list.put(self.order[slot], counts[slot]);
-            self.slope(self.order[slot], counts[slot], &nodes, |node, s| slopes[slot][node] = s);
+            let slopes = &mut slopes[slot];
+            list.change(self.order[slot], (0, counts[slot]), |node, _, slope| slopes[node] = slope);
         }
         let shares = |list: &List, counts: &[u64], slopes: &[Vec<f64>]| -> Vec<f64> {
             let scale = 1.0 / list.somebody();
-            let factors: Vec<f64> = (list.log.iter().zip(&nodes.weights))
-                .map(|(log, weight)| scale * weight * log.high.exp())
-                .collect();
+            let pairs = list.log.iter().zip(&nodes);
+            let factors: Vec<f64> =
+                pairs.map(|(log, node)| scale * node.weight * log.high.exp()).collect();
             let share = |slot: usize| match counts[slot] {
                 0 => 0.0,
                 _ => factors.iter().zip(&slopes[slot]).map(|(factor, slope)| factor * slope).sum(),
@@ -177,9 +169,9 @@ impl Systematic<'_> {
         for (_, slot) in passages {
             let slot = slot as usize;
             for (slot, to) in [(slot, counts[slot] - 1), (slot + 1, counts[slot + 1] + 1)] {
-                list.change(self.order[slot], counts[slot], to);
+                let (from, slopes) = (counts[slot], &mut slopes[slot]);
+                list.change(self.order[slot], (from, to), |node, _, slope| slopes[node] = slope);
                 counts[slot] = to;
-                self.slope(self.order[slot], to, &nodes, |node, s| slopes[slot][node] = s);
             }
             let after = shares(&list, &counts, &slopes);
             let draws = self.draws as f64;
@@ -224,25 +216,30 @@ impl Walk {
     }
 }
 
-/// A rule for integrals over `t` from 0 to 1.
-struct Nodes {
+/// A node of the rule for integrals over `t` from 0 to 1.
+#[derive(Debug, Clone, Copy)]
+struct Node {
     /// `ln t`.
-    log: Vec<f64>,
-    weights: Vec<f64>,
+    log: f64,
+    /// `t`.
+    value: f64,
+    /// `1 − t`.
+    complement: f64,
+    weight: f64,
 }
 
-impl Nodes {
-    fn new(draws: u64) -> Self {
-        let rule = special::unit_rule(draws);
-        let log = rule.iter().map(|(complement, _)| (-complement).ln_1p()).collect();
-        Self { log, weights: rule.iter().map(|(_, weight)| *weight).collect() }
-    }
+fn nodes(draws: u64) -> Vec<Node> {
+    let node = |(complement, weight): (f64, f64)| {
+        let log = (-complement).ln_1p();
+        Node { log, value: log.exp(), complement, weight }
+    };
+    special::unit_rule(draws).into_iter().map(node).collect()
 }
 
 /// A list of draws: what its generating function `P` needs.
 struct List<'a> {
     model: &'a Systematic<'a>,
-    nodes: &'a Nodes,
+    nodes: &'a [Node],
     /// `ln P(t)` at each node.
     log: Vec<Pair>,
     /// `ln P(0)`, but for clients that never fail.
@@ -254,25 +251,28 @@ struct List<'a> {
 }
 
 impl<'a> List<'a> {
-    fn new(model: &'a Systematic<'a>, nodes: &'a Nodes) -> Self {
-        let log = vec![Pair::default(); nodes.log.len()];
+    fn new(model: &'a Systematic<'a>, nodes: &'a [Node]) -> Self {
+        let log = vec![Pair::default(); nodes.len()];
         Self { model, nodes, log, log_nobody: Pair::default(), certain: 0, live: 0 }
     }
 
-    fn put(&mut self, client: u32, count: u64) {
-        if count > 0 {
-            self.change(client, 0, count);
+    /// Changes a client's count; `each` gets `(ln F)'` at each node before and after.
+    fn change(
+        &mut self,
+        client: u32,
+        (from, to): (u64, u64),
+        mut each: impl FnMut(usize, f64, f64),
+    ) {
+        if from == to {
+            return;
         }
-    }
-
-    fn change(&mut self, client: u32, from: u64, to: u64) {
         let failure = self.model.failure[client as usize];
-        for (count, sign) in [(from, -1.0), (to, 1.0)] {
-            if count > 0 {
-                for (log, &node) in self.log.iter_mut().zip(&self.nodes.log) {
-                    log.add(sign * self.model.log_factor(failure, count, node));
-                }
-            }
+        for (index, (log, node)) in self.log.iter_mut().zip(self.nodes).enumerate() {
+            let (log_from, slope_from) = self.model.factor(failure, from, node);
+            let (log_to, slope_to) = self.model.factor(failure, to, node);
+            log.add(log_to);
+            log.add(-log_from);
+            each(index, slope_from, slope_to);
         }
         if failure < 1.0 {
             self.live = self.live - from + to;
@@ -296,32 +296,26 @@ impl<'a> List<'a> {
 }
 
 impl Systematic<'_> {
-    /// `ln F(t)` for a client with this many draws, from `ln t`.
+    /// `ln F(t)` and its derivative for a client with this many draws.
     #[inline]
-    fn log_factor(&self, failure: f64, count: u64, log: f64) -> f64 {
-        match self.uploads {
-            Uploads::PerDraw => count as f64 * log_upload(failure, log),
-            Uploads::PerClient => log_upload(failure, count as f64 * log),
-        }
-    }
-
-    /// `(ln F)'` at every node for a client with this many draws.
-    #[inline]
-    fn slope(&self, client: u32, count: u64, nodes: &Nodes, mut each: impl FnMut(usize, f64)) {
-        let failure = self.failure[client as usize];
-        let rate = count as f64 * (1.0 - failure);
-        if rate == 0.0 {
-            return;
-        }
-        for (node, &log) in nodes.log.iter().enumerate() {
-            let slope = match self.uploads {
-                Uploads::PerDraw => rate * (-log_upload(failure, log)).exp(),
-                Uploads::PerClient => {
-                    let all = count as f64 * log;
-                    rate * (all - log - log_upload(failure, all)).exp()
-                }
-            };
-            each(node, slope);
+    fn factor(&self, failure: f64, count: u64, node: &Node) -> (f64, f64) {
+        let draws = count as f64;
+        let rate = draws * (1.0 - failure);
+        if count == 0 {
+            (0.0, 0.0)
+        } else if count == 1 || self.uploads == Uploads::PerDraw {
+            // One upload a draw: the power of a linear function.
+            let missing = (1.0 - failure) * node.complement;
+            if missing < 0.5 {
+                (draws * (-missing).ln_1p(), rate / (1.0 - missing))
+            } else {
+                let value = failure + (1.0 - failure) * node.value;
+                (draws * value.ln(), rate / value)
+            }
+        } else {
+            let all = draws * node.log;
+            let log = log_upload(failure, all);
+            (log, rate * (all - node.log - log).exp())
         }
     }
 }
