@@ -6,7 +6,9 @@ use std::time::Instant;
 
 use fedcote::divergence::{label_divergence, weight_divergence};
 use fedcote::random::{Key, Purpose};
-use fedcote::{Federation, FederationSpec, Method, Options, appearance, enumeration, evaluate, select};
+use fedcote::{
+    Federation, FederationSpec, Method, Options, appearance, enumeration, evaluate, select,
+};
 use rand::RngExt;
 
 fn main() {
@@ -95,24 +97,40 @@ fn exact_against_gradient() {
 
 fn growth() {
     println!("\nexact solve, 10 labels, 1000 draws");
-    println!("  {:>9} {:>12} {:>12} {:>12} {:>12}", "clients", "time", "× before", "optimality", "memory");
+    println!(
+        "  {:>9} {:>12} {:>12} {:>12} {:>12} {:>12}",
+        "clients", "time", "× before", "processor", "optimality", "memory"
+    );
     let mut before = None;
     for exponent in 2..=6 {
         let clients = 10usize.pow(exponent);
         let federation = federation(clients);
-        let repeats = (1_000_000 / clients).clamp(5, 50);
+        let repeats = (1_000_000 / clients).clamp(10, 1000);
         let options = Options::default();
+        let processor = processor_seconds();
         let time = best(repeats, || select(&federation, 1000, &options, None).expect("valid"));
+        // On a busy machine this tells what the work costs when the time does not.
+        let processor = (processor_seconds() - processor) / repeats as f64;
         let solution = select(&federation, 1000, &options, None).expect("valid");
         let ratio = before.map_or(String::new(), |before: f64| format!("{:.1}", time / before));
         println!(
-            "  {clients:>9} {:>9.3} ms {ratio:>12} {:>12.1e} {:>9.0} MB",
+            "  {clients:>9} {:>9.3} ms {ratio:>12} {:>9.3} ms {:>12.1e} {:>9.0} MB",
             time * 1e3,
+            processor * 1e3,
             solution.optimality,
             peak_megabytes()
         );
         before = Some(time);
     }
+}
+
+/// Processor time of this process so far, all threads together, to a hundredth of a second; zero where
+/// the kernel does not say.
+fn processor_seconds() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // After the name in parentheses come state and numbers; user and system time are the 12th and 13th.
+    let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11).take(2);
+    fields.filter_map(|field| field.parse::<f64>().ok()).sum::<f64>() / 100.0
 }
 
 /// The most memory this process has had, from the kernel's account of it; zero where there is none.

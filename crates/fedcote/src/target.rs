@@ -291,3 +291,49 @@ fn newton_step(hessian: &mut [f64], gradient: &[f64]) -> Vec<f64> {
     step.iter_mut().zip(scale).for_each(|(step, scale)| *step *= scale);
     step
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_client_excluded_by_hand() {
+        // Pure labels, p = (½, ¼, ¼), the third client excluded, β = (½ + d, ½ − d): the objective is
+        // 4κd² + 2d² + 4(¼ − d)², least at d = 2 / (8κ + 12).
+        for kappa in [0.5, 1.0, 1000.0, 1e9] {
+            let problem = TargetProblem {
+                reference: &[0.5, 0.25, 0.25],
+                labels: &[1.0, 0.0, 0.0, 1.0, 0.0, 1.0],
+                goal: &[0.5, 0.5],
+                kappa,
+                price: &[],
+                eligible: &[true, true, false],
+            };
+            let target = problem.solve(None).expect("valid");
+            let shift = 2.0 / (8.0 * kappa + 12.0);
+            assert!((target.appearance[0] - 0.5 - shift).abs() < 1e-12, "{:?}", target.appearance);
+            assert_eq!(target.appearance[2], 0.0);
+            assert!(target.residual < 1e-12);
+            let again = problem.solve(Some(&target.multipliers)).expect("valid");
+            assert!(again.iterations <= 1);
+        }
+    }
+
+    #[test]
+    fn a_price_above_everything_leaves_the_cheapest() {
+        // One label: Σ (β − p)²/p + 2 Σ price·β. With p = (½, ½) and prices 0 and 1 the difference β_1 − β_2 = ½ of the
+        // prices', up to all: β = (½ + ¼, ½ − ¼); from a difference of 2 on, β = (1, 0).
+        for (price, expected) in [(1.0, 0.75), (2.0, 1.0), (1e6, 1.0)] {
+            let problem = TargetProblem {
+                reference: &[0.5, 0.5],
+                labels: &[1.0, 1.0],
+                goal: &[1.0],
+                kappa: 1000.0,
+                price: &[0.0, price],
+                eligible: &[],
+            };
+            let target = problem.solve(None).expect("valid");
+            assert!((target.appearance[0] - expected).abs() < 1e-9, "{:?}", target.appearance);
+        }
+    }
+}

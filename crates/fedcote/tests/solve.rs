@@ -72,9 +72,9 @@ proptest! {
         let sum: f64 = solution.selection.iter().sum();
         prop_assert!((sum - 1.0).abs() < 1e-12);
         let again = appearance::appearance(&solution.selection, federation.failure(), draws)?;
-        for client in 0..federation.len() {
-            prop_assert!((again[client] - solution.appearance[client]).abs() < 1e-12);
-            prop_assert!((again[client] - solution.target[client]).abs() < 1e-9);
+        for (client, again) in again.into_iter().enumerate() {
+            prop_assert!((again - solution.appearance[client]).abs() < 1e-12);
+            prop_assert!((again - solution.target[client]).abs() < 1e-9);
             prop_assert!(solution.eligible[client] || solution.selection[client] == 0.0);
         }
         // Multipliers of the size of κ leave that many digits less.

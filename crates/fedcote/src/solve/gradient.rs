@@ -47,13 +47,16 @@ pub fn descend(
     let mut slope = slope_at(&selection, &cotangent)?;
     let mut history = vec![value];
     let mut step = 1.0;
-    let mut residual = f64::INFINITY;
-    let mut best = (value, selection.clone());
-    for _ in 0..=max_steps {
+    let mut best = (f64::INFINITY, Descent { selection: Vec::new(), residual: f64::INFINITY });
+    for count in 0..=max_steps {
         let full = projected(&selection, &slope, 1.0, eligible);
-        residual =
-            full.iter().zip(&selection).map(|(to, from)| (to - from).abs()).fold(0.0, f64::max);
-        if residual <= tolerance {
+        let moves = full.iter().zip(&selection).map(|(to, from)| (to - from).abs());
+        let residual = moves.fold(0.0, f64::max);
+        // The search is not monotone: what counts is the best point, not the last.
+        if value < best.0 {
+            best = (value, Descent { selection: selection.clone(), residual });
+        }
+        if residual <= tolerance || count == max_steps {
             break;
         }
         let aim = projected(&selection, &slope, step, eligible);
@@ -82,15 +85,11 @@ pub fn descend(
         slope = next_slope;
         value = next_value;
         history.push(value);
-        if value < best.0 {
-            best = (value, selection.clone());
-        }
         if moved == 0.0 {
             break;
         }
     }
-    let _ = value;
-    Ok(Descent { selection: best.1, residual })
+    Ok(best.1)
 }
 
 /// `∂χ²/∂β̄_i = 2 Σ_c α_{i,c} (ᾱ_c − α_{g,c}) / α_{g,c}`.
