@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use fedcote::Options;
 
 use crate::error::Error;
-use crate::outcome::{Format, Outcome};
+use crate::outcome::{Format, Outcome, Procedure};
 use crate::problem::{Problem, source};
 use crate::select::draws;
 
@@ -25,6 +25,8 @@ pub struct Args {
     #[arg(long, value_name = "K")]
     selected: Option<u64>,
     #[command(flatten)]
+    procedure: Procedure,
+    #[command(flatten)]
     format: Format,
 }
 
@@ -34,13 +36,14 @@ pub fn run(args: Args) -> Result<(), Error> {
     let draws = draws(args.selected, &problem)?;
     let threshold = problem.threshold.unwrap_or(Options::default().threshold);
     let (federation, selection) = problem.check(file, true)?;
-    let evaluation = fedcote::evaluate(&federation, draws, &selection)
+    let evaluation = fedcote::evaluate_for(&federation, draws, &selection, args.procedure.kinds())
         .map_err(|error| Error::request(format!("{}: {error}", source(file))))?;
     let eligible: Vec<bool> =
         federation.failure().iter().map(|&failure| failure <= threshold && failure < 1.0).collect();
     Outcome {
         method: "given",
         federation: &federation,
+        procedure: args.procedure,
         draws,
         selection: &selection,
         appearance: &evaluation.appearance,

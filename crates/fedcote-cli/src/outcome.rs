@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use fedcote::{Federation, Warning};
+use fedcote::{Draws, Federation, Uploads, Warning};
 
 use crate::error::Error;
 use crate::table::{Align, Table, strong, styled};
@@ -21,12 +21,51 @@ pub struct Format {
     pub csv: bool,
 }
 
+/// How a round is played.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::Args)]
+pub struct Procedure {
+    /// How clients are drawn: one by one, or by evenly spaced points, which is less noisy
+    #[arg(long, value_enum, value_name = "KIND", default_value_t = DrawsName::Independent)]
+    draws: DrawsName,
+    /// What one upload carries: one draw of a client, or all its draws of a round
+    #[arg(long, value_enum, value_name = "KIND", default_value_t = UploadsName::PerDraw)]
+    uploads: UploadsName,
+}
+
+impl Procedure {
+    /// As the library has it.
+    pub fn kinds(self) -> (Draws, Uploads) {
+        let draws = match self.draws {
+            DrawsName::Independent => Draws::Independent,
+            DrawsName::Systematic => Draws::Systematic,
+        };
+        let uploads = match self.uploads {
+            UploadsName::PerDraw => Uploads::PerDraw,
+            UploadsName::PerClient => Uploads::PerClient,
+        };
+        (draws, uploads)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum DrawsName {
+    Independent,
+    Systematic,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum UploadsName {
+    PerDraw,
+    PerClient,
+}
+
 /// What `select` and `evaluate` have to say.
 #[derive(Debug)]
 pub struct Outcome<'a> {
     /// `exact`, `gradient`, or `given` for probabilities that were brought along.
     pub method: &'static str,
     pub federation: &'a Federation,
+    pub procedure: Procedure,
     pub draws: u64,
     pub selection: &'a [f64],
     pub appearance: &'a [f64],
@@ -129,8 +168,9 @@ impl Outcome<'_> {
             writeln!(out, "… and {more} more clients (--json or --csv prints all)")?;
         }
         // FedAvg selects by weight. It has no answer when all the weight is on clients that never arrive.
-        let before = fedcote::evaluate(self.federation, self.draws, self.federation.weights());
-        let before = before.ok();
+        let weights = self.federation.weights();
+        let kinds = self.procedure.kinds();
+        let before = fedcote::evaluate_for(self.federation, self.draws, weights, kinds).ok();
         let by_weight = |of: &dyn Fn(&fedcote::Evaluation) -> String| {
             before.as_ref().map(of).unwrap_or_default()
         };

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use fedcote::{Method, Options};
 
 use crate::error::Error;
-use crate::outcome::{Format, Outcome};
+use crate::outcome::{Format, Outcome, Procedure};
 use crate::problem::{Problem, source};
 
 /// Find selection probabilities from label counts and failure probabilities
@@ -44,6 +44,8 @@ pub struct Args {
     #[arg(long, value_name = "K")]
     selected: Option<u64>,
     #[command(flatten)]
+    procedure: Procedure,
+    #[command(flatten)]
     format: Format,
 }
 
@@ -60,13 +62,20 @@ pub fn run(args: Args) -> Result<(), Error> {
     let draws = draws(args.selected, &problem)?;
     let threshold = args.threshold.or(problem.threshold);
     let (federation, _) = problem.check(file, false)?;
-    let mut options = Options { method, coverage: !args.no_coverage, ..Options::default() };
-    options.threshold = threshold.unwrap_or(options.threshold);
+    let (draws_kind, uploads) = args.procedure.kinds();
+    let options = Options {
+        method,
+        threshold: threshold.unwrap_or(Options::default().threshold),
+        coverage: !args.no_coverage,
+        draws_kind,
+        uploads,
+    };
     let solution = fedcote::select(&federation, draws, &options, None)
         .map_err(|error| Error::request(format!("{}: {error}", source(file))))?;
     Outcome {
         method: solution.method.name(),
         federation: &federation,
+        procedure: args.procedure,
         draws,
         selection: &solution.selection,
         appearance: &solution.appearance,

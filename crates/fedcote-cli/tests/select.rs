@@ -134,6 +134,26 @@ fn methods_and_their_flags() {
 }
 
 #[test]
+fn draws_and_uploads_change_the_appearance_and_are_corrected_for() {
+    // Four systematic draws of two clients with selection ½ each are two draws each, always. With one upload a client,
+    // by hand: a arrives with 0.9, b with 0.4; a alone in 0.9·0.6, both in 0.9·0.4, somebody in 0.94.
+    let flags = ["--draws", "systematic", "--uploads", "per-client", "--selected", "4", "--json"];
+    let given = json(&[&["evaluate"], &flags[..]].concat(), PAIR);
+    let appearance = given["clients"][0]["appearance"].as_f64().expect("a number");
+    assert!((appearance - (0.54 + 0.36 / 2.0) / 0.94).abs() < 1e-12, "{appearance}");
+    for draws in ["independent", "systematic"] {
+        for uploads in ["per-draw", "per-client"] {
+            let flags = ["--draws", draws, "--uploads", uploads, "--selected", "9", "--json"];
+            let found = json(&[&["select"], &flags[..]].concat(), PAIR);
+            for client in found["clients"].as_array().expect("a list") {
+                let appearance = client["appearance"].as_f64().expect("a number");
+                assert!((appearance - 0.5).abs() < 1e-6, "{draws} {uploads} {appearance}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_label_is_kept_unless_told_otherwise() {
     let input = r#"{"selected": 4, "clients": [
         {"id": "near", "labels": [10, 0], "failure": 0.1},
