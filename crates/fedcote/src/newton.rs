@@ -33,7 +33,10 @@ pub fn invert_systematic(
     let failure = pick(model.failure);
     let small = Systematic { failure: &failure, order: &order, ..*model };
     let wanted = pick(target);
-    let mut found = invert(&small, &wanted, pick(&start), limits)?;
+    // Newton's steps take over early where they can.
+    let first =
+        if kept.len() > MAX_CLIENTS { limits.evaluations } else { limits.evaluations.min(50) };
+    let mut found = invert(&small, &wanted, pick(&start), Limits { evaluations: first, ..limits })?;
     finish(&small, &wanted, &mut found, limits)?;
     let equal = vec![1.0 / kept.len() as f64; kept.len()];
     for start in [None, Some(wanted.clone()), Some(equal)] {
@@ -279,6 +282,7 @@ mod tests {
     #[test]
     fn one_upload_a_client_is_nearly_always_inverted() {
         // Targets out of proportion to failures up to 0.95 leave paths too long to follow now and then.
-        assert!(missed(200, Uploads::PerClient) <= 6);
+        let missed = missed(300, Uploads::PerClient);
+        assert!(missed <= 6, "{missed}");
     }
 }

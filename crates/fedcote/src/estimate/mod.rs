@@ -306,7 +306,7 @@ mod tests {
         for name in NAMES {
             let mut estimator = estimator(name, 3);
             let step = |estimator: &mut Estimator, round: usize| {
-                estimator.observe(round % 2, round % 3 == 0);
+                estimator.observe(round % 2, round.is_multiple_of(3));
                 estimator.tick();
             };
             (0..70).for_each(|round| step(&mut estimator, round));

@@ -94,7 +94,7 @@ impl fmt::Display for Warning {
             ),
             Self::ClosedForm => write!(
                 formatter,
-                "too large for the exact model of these draws and uploads: appearances are those of independent draws with an upload each"
+                "too large for the exact model of these draws and uploads: appearances are those of independent draws with an upload each, which differ from systematic ones when draws are few"
             ),
             Self::NotConverged { residual } => {
                 write!(
