@@ -1,0 +1,41 @@
+//! The Rust half of the Python package `fedcote`: thin, one file per Python name.
+//!
+//! Arrays come in as NumPy views and go out as NumPy arrays; ids, defaults and friendly results are the business of
+//! `python/fedcote`, which also holds the documentation. Long calls release the interpreter.
+// PyO3's macros expand to the unsafe entry points that CPython calls; no unsafe code is written by hand.
+#![allow(unsafe_code)]
+
+mod aggregate;
+mod data;
+mod network;
+mod select;
+mod selector;
+
+use pyo3::PyErr;
+use pyo3::exceptions::PyValueError;
+
+/// What the library refuses is a `ValueError` with the library's text.
+fn refuse(error: impl std::fmt::Display) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
+#[pyo3::pymodule]
+mod _fedcote {
+    use pyo3::prelude::*;
+
+    #[pymodule_export]
+    use crate::aggregate::{weighted_sum_f32, weighted_sum_f64};
+    #[pymodule_export]
+    use crate::data::mnist;
+    #[pymodule_export]
+    use crate::network::{Network, outage};
+    #[pymodule_export]
+    use crate::select::{appearance, evaluate, select};
+    #[pymodule_export]
+    use crate::selector::Core;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

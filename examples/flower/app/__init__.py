@@ -1,0 +1,1 @@
+"""MNIST on clients whose uploads fail."""

@@ -1,0 +1,46 @@
+"""The ClientApp: tells its labels, trains, and loses some uploads."""
+
+import numpy as np
+from fedcote.client import label_histogram
+from flwr.app import ArrayRecord, Context, Message, MetricRecord, RecordDict
+from flwr.clientapp import ClientApp
+
+from . import task
+
+app = ClientApp()
+
+
+def who(context: Context) -> tuple[int, int]:
+    """This client's number, and how many there are."""
+    return int(context.node_config["partition-id"]), int(context.node_config["num-partitions"])
+
+
+@app.query("label_histogram")
+def histogram(message: Message, context: Context) -> Message:
+    """What FedCote asks for: how many samples of each label there are."""
+    _, labels = task.client_data(*who(context))
+    return label_histogram(message, context, labels=labels, classes=task.CLASSES)
+
+
+@app.train()
+def train(message: Message, context: Context) -> Message:
+    """A few steps of training. The upload fails with this client's probability."""
+    client, clients = who(context)
+    config = context.run_config
+    round_ = int(message.content["config"]["server-round"])
+    generator = np.random.default_rng([int(config["seed"]), client, round_])
+    rates = [float(rate) for rate in str(config["failure-rates"]).split(",")]
+    if generator.random() < rates[client % len(rates)]:
+        raise ConnectionError("the upload was lost")
+    images, labels = task.client_data(client, clients)
+    model, loss = task.train(
+        message.content["arrays"].to_numpy_ndarrays(),
+        images,
+        labels,
+        int(config["local-steps"]),
+        int(config["batch"]),
+        float(config["rate"]),
+        generator,
+    )
+    metrics = MetricRecord({"num-examples": len(labels), "loss": loss})
+    return Message(RecordDict({"arrays": ArrayRecord(model), "metrics": metrics}), reply_to=message)

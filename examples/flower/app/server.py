@@ -1,0 +1,63 @@
+"""The ServerApp: the same federation with FedAvg and with FedCote."""
+
+import json
+from pathlib import Path
+
+import fedcote
+from fedcote.flower import FedCote
+from flwr.app import ArrayRecord, Context, MetricRecord
+from flwr.serverapp import Grid, ServerApp
+from flwr.serverapp.strategy import FedAvg
+
+from . import task
+
+app = ServerApp()
+
+
+def strategy_named(name: str, config: dict) -> FedAvg:
+    """FedAvg, or FedCote in its place."""
+    if name == "fedavg":
+        return FedAvg(fraction_evaluate=0.0)
+    if name == "fedcote":
+        return FedCote(
+            selected=int(config["selected"]),
+            seed=int(config["seed"]),
+            state_file=str(config["state-file"]) or None,
+            fraction_evaluate=0.0,
+        )
+    raise ValueError(f"strategies: must be among fedavg, fedcote, found {name!r}")
+
+
+@app.main()
+def main(grid: Grid, context: Context) -> None:
+    """Trains with every strategy asked for, and prints how well each did."""
+    config = context.run_config
+    data = fedcote.mnist()
+    results = {}
+    for name in str(config["strategies"]).split(","):
+        strategy = strategy_named(name.strip(), config)
+        accuracies = {}
+
+        def evaluate(server_round: int, arrays: ArrayRecord) -> MetricRecord:
+            model = arrays.to_numpy_ndarrays()
+            accuracies[server_round] = task.accuracy(model, data.test_images, data.test_labels)  # noqa: B023
+            return MetricRecord({"accuracy": accuracies[server_round]})  # noqa: B023
+
+        strategy.start(
+            grid,
+            ArrayRecord(task.initial_model(int(config["seed"]))),
+            num_rounds=int(config["num-server-rounds"]),
+            timeout=float(config["timeout"]),
+            evaluate_fn=evaluate,
+        )
+        results[name] = {"accuracy": accuracies, "history": getattr(strategy, "history", [])}
+    if config["result-file"]:
+        Path(str(config["result-file"])).write_text(json.dumps(results))
+    for name, result in results.items():
+        rounds = list(result["accuracy"].values())
+        last = rounds[-max(1, len(rounds) // 2) :]
+        print(
+            f"{name:8} test accuracy: {100 * rounds[-1]:5.1f} % in the last round, "
+            f"{100 * sum(last) / len(last):5.1f} % on average over the last {len(last)}",
+            flush=True,
+        )

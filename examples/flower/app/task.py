@@ -1,0 +1,71 @@
+"""What is learnt: a small network in NumPy, and who holds which digits."""
+
+import fedcote
+import numpy as np
+
+CLASSES = 10
+HIDDEN = 32
+
+
+def initial_model(seed):
+    """Weights and biases of a network 784 × 32 × 10."""
+    generator = np.random.default_rng(seed)
+
+    def uniform(inputs, outputs):
+        bound = 1 / np.sqrt(inputs)
+        return generator.uniform(-bound, bound, (inputs, outputs)).astype(np.float32)
+
+    hidden, output = uniform(784, HIDDEN), uniform(HIDDEN, CLASSES)
+    return [hidden, np.zeros(HIDDEN, np.float32), output, np.zeros(CLASSES, np.float32)]
+
+
+def inputs(images):
+    """Standardised pixels."""
+    pixels = images.reshape(len(images), -1) / np.float32(255)
+    return (pixels - np.float32(0.1307)) / np.float32(0.3081)
+
+
+def forward(model, x):
+    hidden = np.maximum(x @ model[0] + model[1], 0)
+    return hidden, hidden @ model[2] + model[3]
+
+
+def train(model, images, labels, steps, batch, rate, generator):
+    """Stochastic gradient descent on the cross-entropy; the model and its last loss."""
+    model = [array.copy() for array in model]
+    loss = 0.0
+    for _ in range(steps):
+        chosen = generator.integers(0, len(labels), batch)
+        x, y = inputs(images[chosen]), labels[chosen]
+        hidden, scores = forward(model, x)
+        scores -= scores.max(axis=1, keepdims=True)
+        shares = np.exp(scores)
+        shares /= shares.sum(axis=1, keepdims=True)
+        loss = float(-np.log(shares[np.arange(batch), y] + 1e-12).mean())
+        shares[np.arange(batch), y] -= 1
+        shares /= batch
+        back = (shares @ model[2].T) * (hidden > 0)
+        gradients = [x.T @ back, back.sum(axis=0), hidden.T @ shares, shares.sum(axis=0)]
+        for array, gradient in zip(model, gradients, strict=True):
+            array -= np.float32(rate) * gradient
+    return model, loss
+
+
+def accuracy(model, images, labels):
+    """The share of images that are recognised."""
+    return float((forward(model, inputs(images))[1].argmax(axis=1) == labels).mean())
+
+
+def own_samples(labels, client, clients):
+    """Which samples a client holds: each group of digits belongs to two clients or three."""
+    groups = max(1, clients // 2)
+    group, place = client % groups, client // groups
+    holders = len(range(group, clients, groups))
+    return np.flatnonzero(labels % groups == group)[place::holders]
+
+
+def client_data(client, clients):
+    """A client's images and labels."""
+    data = fedcote.mnist()
+    own = own_samples(data.train_labels, client, clients)
+    return data.train_images[own], data.train_labels[own]

@@ -1,0 +1,163 @@
+"""Starts a whole federation on this computer: a SuperLink, SuperNodes, and a run of an app.
+
+    python federation.py                       six clients, FedAvg, then FedCote
+    python federation.py --set num-server-rounds=30 --set selected=12
+
+Everything talks over 127.0.0.1, on ports that are free, and is stopped at the end.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+
+
+def free_ports(count):
+    """Ports that nobody listens on."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+
+
+class Federation:
+    """A SuperLink and so many SuperNodes, until the end of the ``with`` block."""
+
+    def __init__(self, clients, folder):
+        self.clients, self.folder = clients, Path(folder)
+        self.processes = []
+        self.environment = {
+            **os.environ,
+            # The parents start their children by name.
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "FLWR_HOME": str(self.folder / "flwr"),
+            "FLWR_TELEMETRY_ENABLED": "0",
+            "FLWR_DISABLE_UPDATE_CHECK": "1",
+            "FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION": "1",
+            # Small matrices: one thread a client is fastest.
+            "OMP_NUM_THREADS": "1",
+            "OPENBLAS_NUM_THREADS": "1",
+        }
+
+    def __enter__(self):
+        link, *nodes = free_ports(1 + self.clients)
+        home = self.folder / "flwr"
+        home.mkdir(parents=True, exist_ok=True)
+        (home / "config.toml").write_text(
+            f'[superlink]\ndefault = "local"\n[superlink.local]\n'
+            f'address = "127.0.0.1:{link}"\ninsecure = true\n'
+        )
+        self.start(
+            "superlink", "flower-superlink", "--insecure", "--host", "127.0.0.1",
+            "--port", str(link), "--isolation", "subprocess",
+        )  # fmt: skip
+        wait_for(link)
+        for client, port in enumerate(nodes):
+            self.start(
+                f"supernode-{client}", "flower-supernode", "--insecure",
+                "--superlink", f"127.0.0.1:{link}", "--host", "127.0.0.1", "--port", str(port),
+                "--node-config", f"partition-id={client} num-partitions={self.clients}",
+                "--isolation", "subprocess",
+            )  # fmt: skip
+        return self
+
+    def __exit__(self, *error):
+        for ask in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+            running = [process for process in self.processes if process.poll() is None]
+            for process in running:
+                process.send_signal(ask)
+            deadline = time.monotonic() + 10
+            for process in running:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(max(0.1, deadline - time.monotonic()))
+
+    def start(self, name, *command):
+        with open(self.folder / f"{name}.log", "ab") as log:
+            process = subprocess.Popen(
+                command, env=self.environment, stdout=log, stderr=log, cwd=self.folder
+            )
+        self.processes.append(process)
+
+    def run(self, app, timeout=600, **config):
+        """Runs an app, waits until it is over, and returns how that ended."""
+        settings = " ".join(f"{key}={json.dumps(value)}" for key, value in config.items())
+        flwr = ["flwr", "run", str(app), "local", "--format", "json"]
+        if settings:
+            flwr += ["--run-config", settings]
+        run = str(self._ask(flwr)["run-id"])
+        deadline = time.monotonic() + timeout
+        while time.monotonic() < deadline:
+            time.sleep(1)
+            listed = self._ask(["flwr", "list", "local", "--format", "json"])["runs"]
+            status = next(one["status"] for one in listed if str(one["run-id"]) == run)
+            if status.startswith("finished"):
+                return status
+        raise TimeoutError(f"run {run} did not end within {timeout} s")
+
+    def _ask(self, command):
+        for attempt in range(10):
+            done = subprocess.run(command, env=self.environment, capture_output=True, text=True)
+            with contextlib.suppress(ValueError):
+                answer = json.loads(done.stdout)
+                if answer.get("success", True):
+                    return answer
+            time.sleep(attempt)
+        raise RuntimeError(f"{' '.join(command)}: {done.stdout}{done.stderr}")
+
+
+def wait_for(port, seconds=60):
+    """Waits until somebody listens."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+            return
+        time.sleep(0.2)
+    raise TimeoutError(f"nobody listens on port {port}")
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--clients", type=int, default=6)
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="of the app's configuration"
+    )
+    arguments = parser.parse_args()
+    config = {key: _value(value) for key, _, value in (one.partition("=") for one in arguments.set)}
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Federation(arguments.clients, folder) as federation,
+    ):
+        result = Path(folder) / "result.json"
+        status = federation.run(HERE, timeout=3600, **{"result-file": str(result), **config})
+        if status != "finished:completed":
+            sys.exit((Path(folder) / "superlink.log").read_text()[-5000:] + f"\n{status}")
+        for name, one in json.loads(result.read_text()).items():
+            rounds = list(one["accuracy"].values())
+            last = rounds[-max(1, len(rounds) // 2) :]
+            print(
+                f"{name:8} test accuracy: {100 * rounds[-1]:5.1f} % in the last round, "
+                f"{100 * sum(last) / len(last):5.1f} % on average over the last {len(last)}"
+            )
+
+
+def _value(text):
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+if __name__ == "__main__":
+    main()

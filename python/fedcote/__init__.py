@@ -1,0 +1,33 @@
+"""Client selection for federated learning over unreliable networks.
+
+Clients drop out, and those that drop out are not like the others. FedCote chooses with which
+probability each client is asked, so that the labels of what arrives match the labels of all
+the data.
+
+- :func:`select`: label counts and failure probabilities in, selection probabilities out
+- :func:`appearance`, :func:`evaluate`: what given selection probabilities lead to
+- :class:`Selector`: the same for a running federation, learning who fails
+- :class:`fedcote.flower.FedCote`: a strategy for Flower (``pip install 'fedcote[flower]'``)
+- :func:`outage`, :class:`Network`: wireless uplinks that fail
+- :func:`simulate`: whole comparisons of schemes
+- :func:`mnist`: the data set that travels with the package
+"""
+
+from ._data import mnist
+from ._fedcote import __version__
+from ._network import Network, outage
+from ._select import Evaluation, Selection, appearance, evaluate, select
+from ._selector import Selector
+
+__all__ = [
+    "Evaluation",
+    "Network",
+    "Selection",
+    "Selector",
+    "__version__",
+    "appearance",
+    "evaluate",
+    "mnist",
+    "outage",
+    "select",
+]

@@ -1,0 +1,73 @@
+"""Averages of updates: arrays of any dtype and shape, read where they lie."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.lib import format as npy
+
+from . import _fedcote
+
+_SUMS = {
+    np.dtype(np.float32): _fedcote.weighted_sum_f32,
+    np.dtype(np.float64): _fedcote.weighted_sum_f64,
+}
+
+
+def view(data: bytes) -> np.ndarray:
+    """The array in the bytes of an ``.npy`` file, without a copy."""
+    stream = io.BytesIO(data)
+    version = npy.read_magic(stream)
+    read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+    shape, fortran, dtype = read(stream)
+    if dtype.hasobject or dtype.kind not in "biufc":
+        raise ValueError(f"arrays of dtype {dtype} cannot be averaged")
+    count = int(np.prod(shape, dtype=np.int64))
+    flat = np.frombuffer(data, dtype, count, stream.tell())
+    return flat.reshape(shape, order="F" if fortran else "C")
+
+
+def npy_bytes(array: np.ndarray) -> bytes:
+    """An array as the bytes of an ``.npy`` file, copied once."""
+    array = np.asarray(array, order="C")
+    stream = io.BytesIO()
+    npy.write_array_header_1_0(stream, npy.header_data_from_array_1_0(array))
+    return b"".join((stream.getvalue(), array.reshape(-1).view(np.uint8).data))
+
+
+def average(arrays: Sequence[np.ndarray], weights: Sequence[float]) -> tuple[np.ndarray, bool]:
+    """The mean of arrays of one shape with the given weights, and whether all of it is finite.
+
+    Sums are made in float64 (or the widest type given). The result has the arrays' dtype:
+    whole numbers are rounded, truth values decided by majority.
+
+    >>> average([np.float32([1, 2]), np.float32([5, 6])], [3, 1])
+    (array([2., 3.], dtype=float32), True)
+    >>> average([np.int64([1, 10]), np.int64([2, 20])], [1, 3])
+    (array([ 2, 18]), True)
+    """
+    shares = (np.asarray(weights, dtype=np.float64) / np.sum(weights)).tolist()
+    dtype = np.result_type(*arrays)
+    if dtype in _SUMS and all(array.flags.c_contiguous for array in arrays):
+        out = np.empty(arrays[0].shape, dtype)
+        flat = [_flat(array, dtype) for array in arrays]
+        return out, _SUMS[dtype](flat, shares, out.reshape(-1))
+    total = np.zeros(arrays[0].shape, np.result_type(dtype, np.float64))
+    with np.errstate(invalid="ignore", over="ignore"):  # noticed below
+        for array, share in zip(arrays, shares, strict=True):
+            total += array * np.float64(share)
+    finite = bool(np.isfinite(total).all())
+    if dtype.kind == "b":
+        return total >= 0.5, finite
+    if dtype.kind in "iu":
+        return (np.rint(total) if finite else total).astype(dtype), finite
+    return total.astype(dtype), finite
+
+
+def _flat(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    array = array.reshape(-1)
+    if array.dtype == dtype and array.flags.aligned:
+        return array
+    return np.array(array, dtype)

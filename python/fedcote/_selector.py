@@ -1,0 +1,259 @@
+"""Selection for a running federation."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from . import _check, _fedcote
+from ._select import Selection, choices
+
+#: What names a client. Text and whole numbers survive saving.
+ClientId = Hashable
+
+_VERSION = 1
+
+
+class Selector:
+    """Chooses clients round after round, and learns who fails.
+
+    Works with any framework: tell it what you know about clients, ask it whom to ask, tell it
+    who answered.
+
+    Parameters
+    ----------
+    seed
+        Same seed, same observations: same draws.
+    estimator
+        How failure probabilities are learnt: ``"beta"`` (forgets round by round), ``"window"``,
+        ``"exponential"``; or with parameters, as ``{"kind": "beta", "retention": 0.9}``.
+    draws, uploads
+        How a round is played; see :func:`fedcote.appearance`. By default a client drawn several
+        times uploads once, with its number of draws as weight.
+    method, threshold, coverage, kappa, efficiency, k_apx
+        See :func:`fedcote.select`.
+
+    Clients that have not told their labels are taken to hold the average of the others'.
+
+    >>> import fedcote
+    >>> selector = fedcote.Selector(seed=1)
+    >>> selector.set_labels("phone", [100, 0])
+    >>> selector.set_labels("tablet", [0, 100])
+    >>> drawn = selector.select(["phone", "tablet"], 4)
+    >>> sum(count for _, count in drawn)
+    4
+    >>> for client, _ in drawn:
+    ...     selector.observe(client, arrived=client == "tablet")
+    >>> selector.failure("phone") > selector.failure("tablet")
+    True
+    """
+
+    def __init__(
+        self,
+        seed: int = 0,
+        *,
+        estimator: str | Mapping[str, Any] = "beta",
+        draws: str = "independent",
+        uploads: str = "per-client",
+        method: str = "exact",
+        threshold: float = 0.85,
+        coverage: bool = True,
+        kappa: float = 1000.0,
+        efficiency: float = 0.0,
+        k_apx: int | None = None,
+    ) -> None:
+        options = choices(method, kappa, efficiency, k_apx, threshold, coverage, draws, uploads)
+        if not isinstance(estimator, str):
+            estimator = json.dumps(dict(estimator))
+        self._core = _fedcote.Core(_check.seed(seed), estimator, options)
+        self._numbers: dict[ClientId, int] = {}
+        self._ids: list[ClientId] = []
+        self._ranks = np.empty(0, dtype=np.uint32)
+        self._by_rank = np.empty(0, dtype=np.uint32)
+        self._round = 0
+        self._attempt = 0
+        self._places: dict[ClientId, int] | None = None
+
+    @property
+    def clients(self) -> list[ClientId]:
+        """All clients that were ever named."""
+        return list(self._ids)
+
+    @property
+    def round(self) -> int:
+        """How many rounds have begun."""
+        return self._round
+
+    def set_labels(self, client: ClientId, counts: Any) -> None:
+        """Says how many samples of each label a client holds."""
+        counts = _check.vector(f"client {client!r}: labels", counts)
+        self.set_all_labels([client], counts[np.newaxis])
+
+    def set_all_labels(self, clients: Iterable[ClientId], counts: Any) -> None:
+        """As :meth:`set_labels` for many clients at once, one row each."""
+        clients = list(clients)
+        counts = _check.matrix("labels", counts)
+        if len(counts) != len(clients):
+            raise ValueError(f"labels: expected {len(clients)} rows, found {len(counts)}")
+        right = np.isfinite(counts) & (counts >= 0)
+        right &= (counts == 0) | ((counts >= 1e-9) & (counts <= 2**53))
+        if not right.all():
+            row, label = np.argwhere(~right)[0]
+            raise ValueError(
+                f"client {clients[row]!r}: labels [{label}] must be 0 or from 1e-9 to 2^53, "
+                f"is {counts[row, label]}"
+            )
+        self._core.set_labels(self._number(clients), counts)
+
+    def set_failure(self, client: ClientId, failure: float | None) -> None:
+        """Gives a client's failure probability, in place of the estimate; ``None`` takes it back."""
+        if failure is not None and not 0.0 <= failure <= 1.0:
+            raise ValueError(
+                f"client {client!r}: failure must be a probability from 0 to 1, is {failure}"
+            )
+        self._core.set_failure(int(self._number([client])[0]), failure)
+
+    def observe(self, client: ClientId, arrived: bool) -> None:
+        """Says whether a client's upload arrived in the current round."""
+        self._core.observe(int(self._number([client])[0]), bool(arrived))
+
+    def failure(self, client: ClientId) -> float:
+        """A client's failure probability: as given, or as estimated by now."""
+        return float(self.failures([client])[0])
+
+    def failures(self, clients: Iterable[ClientId] | None = None) -> np.ndarray:
+        """Failure probabilities of the clients, by default of all."""
+        return self._core.failures(self._number(self._ids if clients is None else list(clients)))
+
+    def select(
+        self,
+        available: Iterable[ClientId] | None,
+        selected: int,
+        *,
+        again: bool = False,
+    ) -> list[tuple[ClientId, int]]:
+        """Draws clients for the next round.
+
+        Parameters
+        ----------
+        available
+            Who can be asked, in any order; ``None`` for all clients ever named. Unknown clients
+            are fine: they have no labels and no history yet.
+        selected
+            Draws, K.
+        again
+            Draw once more in the same round, when nothing arrived.
+
+        Returns
+        -------
+        list
+            Distinct clients, each with how often it was drawn: its weight in the average.
+        """
+        selected = _check.count("selected", selected)
+        numbers = self._number(self._ids if available is None else list(available))
+        if not len(numbers):
+            raise ValueError("clients: there must be at least one client")
+        self._rank()
+        # In the order of the names, so that draws depend on who is there and not on who came first.
+        numbers = self._by_rank[np.unique(self._ranks[numbers])]
+        if again and self._round:
+            attempt = self._attempt + 1
+        else:
+            if self._round:
+                self._core.end_round()
+            self._round, attempt = self._round + 1, 0
+        places, counts = self._core.select(numbers, selected, self._round, attempt)
+        self._attempt = attempt
+        self._selected = selected
+        self._places = None
+        drawn = numbers[places].tolist()
+        return [
+            (self._ids[number], count)
+            for number, count in zip(drawn, counts.tolist(), strict=True)
+        ]
+
+    def solution(self) -> Selection | None:
+        """The probabilities that the latest :meth:`select` drew from, and what they lead to."""
+        found = self._core.solution()
+        if found is None:
+            return None
+        clients = found.pop("clients").tolist()
+        found["warnings"] = tuple(found["warnings"])
+        return Selection(
+            ids=tuple(str(self._ids[client]) for client in clients),
+            selected=self._selected,
+            **found,
+        )
+
+    def label_divergence(self, arrived: Mapping[ClientId, float]) -> float:
+        """χ² between the labels of an aggregate of these clients, with these weights, and all labels.
+
+        All labels are those of the clients available in the latest :meth:`select`.
+        """
+        found = self._core.solution()
+        if found is None:
+            raise ValueError("label_divergence: call select first")
+        if self._places is None:
+            clients = found["clients"].tolist()
+            self._places = {self._ids[client]: place for place, client in enumerate(clients)}
+        try:
+            places = [self._places[client] for client in arrived]
+        except KeyError as unknown:
+            raise ValueError(f"label_divergence: {unknown} was not available") from None
+        return self._core.label_divergence(places, [float(w) for w in arrived.values()])
+
+    def state(self) -> dict[str, Any]:
+        """Everything needed to go on later, as data that JSON can hold."""
+        for client in self._ids:
+            if type(client) not in (str, int):
+                raise ValueError(f"state: client {client!r} must be named by text or a whole number")
+        return {
+            "version": _VERSION,
+            "round": self._round,
+            "attempt": self._attempt,
+            "ids": list(self._ids),
+            "core": json.loads(self._core.state()),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Goes on from a saved :meth:`state`, seed and options included."""
+        try:
+            version = state["version"]
+            if version != _VERSION:
+                raise ValueError(f"state: version {version!r} is unknown, expected {_VERSION}")
+            core = _fedcote.Core.restored(json.dumps(state["core"]))
+            ids, round_, attempt = list(state["ids"]), int(state["round"]), int(state["attempt"])
+        except (KeyError, TypeError) as problem:
+            raise ValueError(f"state: {problem!r} is missing or wrong") from None
+        if len(ids) != len(core) or len(set(ids)) != len(ids):
+            raise ValueError("state: the numbers of clients disagree")
+        self._core, self._round, self._attempt = core, round_, attempt
+        self._ids, self._numbers = ids, {client: number for number, client in enumerate(ids)}
+        self._ranks = np.empty(0, dtype=np.uint32)
+        self._places = None
+
+    def _number(self, clients: list[ClientId]) -> np.ndarray:
+        """The clients' numbers; newcomers get one."""
+        numbers = self._numbers
+        try:
+            return np.fromiter(map(numbers.__getitem__, clients), np.uint32, len(clients))
+        except KeyError:
+            for client in clients:
+                if client not in numbers:
+                    numbers[client] = len(self._ids)
+                    self._ids.append(client)
+            self._core.grow(len(self._ids))
+            return np.fromiter(map(numbers.__getitem__, clients), np.uint32, len(clients))
+
+    def _rank(self) -> None:
+        """Keeps the clients in the order of their names."""
+        if len(self._ranks) == len(self._ids):
+            return
+        ids = self._ids
+        order = sorted(range(len(ids)), key=lambda number: (str(ids[number]), repr(ids[number])))
+        self._by_rank = np.array(order, dtype=np.uint32)
+        self._ranks = np.empty_like(self._by_rank)
+        self._ranks[self._by_rank] = np.arange(len(ids), dtype=np.uint32)

@@ -1,0 +1,423 @@
+"""FedCote as a strategy for Flower, in place of ``FedAvg``.
+
+In a ServerApp::
+
+    from fedcote.flower import FedCote
+
+    strategy = FedCote(selected=10, seed=1, state_file="/var/lib/federation/state.json")
+    result = strategy.start(grid, initial_arrays, num_rounds=100, timeout=120)
+
+and :mod:`fedcote.client` in the ClientApp.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+try:
+    from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
+    from flwr.serverapp import Grid
+    from flwr.serverapp.strategy import FedAvg, Result
+except ImportError as missing:
+    raise ImportError(
+        "fedcote.flower needs Flower 1.21 or later: pip install 'fedcote[flower]'"
+    ) from missing
+
+from . import _state
+from ._round import Outcome, Round, average_updates, check_update
+from ._selector import Selector
+from .client import RECORD
+
+__all__ = ["FedCote"]
+
+log = logging.getLogger("flwr")
+
+#: Errors that blame the whole app and not the client that met them: the app does not load (1),
+#: a mod's precondition fails (6), the app's bundle is invalid (7).
+APP_ERRORS = frozenset({1, 6, 7})
+
+
+class FedCote(FedAvg):
+    """Federated averaging over clients that are selected so that failures do not bias the model.
+
+    Parameters
+    ----------
+    selected
+        Draws a round, K. Default: as many as ``FedAvg`` would sample, by ``fraction_train`` and
+        ``min_train_nodes``.
+    seed
+        Same seed, same clients, same failures: same draws.
+    estimator, draws, method, threshold, coverage, kappa, efficiency
+        See :class:`fedcote.Selector`.
+    state_file
+        Where to keep estimates, draws and model after every round. A run that starts with an
+        existing file goes on where the file ends.
+    query_timeout
+        How long to wait for clients' label histograms, in seconds. Clients that join later are
+        asked when they are first seen.
+    query_attempts
+        How often a client that does not tell its labels is asked.
+    max_attempts
+        How often to draw in a round in which nothing arrives.
+    ignored_errors
+        Codes of errors that say nothing about the client, and do not count as its failures.
+    **fedavg
+        Everything that ``FedAvg`` takes.
+
+    A client that is drawn several times gets one message; its update then weighs as much as its
+    draws. Updates that are not finite, or do not fit the model, are rejected and count as
+    failures. Metrics of clients are averaged as ``FedAvg`` does, by ``weighted_by_key``.
+    """
+
+    def __init__(
+        self,
+        *,
+        selected: int | None = None,
+        seed: int = 0,
+        estimator: str | Mapping[str, Any] = "beta",
+        draws: str = "independent",
+        method: str = "exact",
+        threshold: float = 0.85,
+        coverage: bool = True,
+        kappa: float = 1000.0,
+        efficiency: float = 0.0,
+        state_file: str | Path | None = None,
+        query_timeout: float = 60.0,
+        query_attempts: int = 3,
+        max_attempts: int = 3,
+        ignored_errors: Iterable[int] = APP_ERRORS,
+        **fedavg: Any,
+    ) -> None:
+        super().__init__(**fedavg)
+        if selected is not None and selected < 1:
+            raise ValueError(f"selected: must be from 1 to 1000000000, is {selected}")
+        if max_attempts < 1:
+            raise ValueError(f"max_attempts: must be at least 1, is {max_attempts}")
+        self.selected = selected
+        self.selector = Selector(
+            seed,
+            estimator=estimator,
+            draws=draws,
+            uploads="per-client",
+            method=method,
+            threshold=threshold,
+            coverage=coverage,
+            kappa=kappa,
+            efficiency=efficiency,
+        )
+        self.state_file = None if state_file is None else Path(state_file)
+        self.query_timeout = query_timeout
+        self.query_attempts = query_attempts
+        self.max_attempts = max_attempts
+        self.ignored_errors = frozenset(ignored_errors)
+        #: What happened, a dictionary per round.
+        self.history: list[dict[str, Any]] = []
+        self._names: dict[int, str] = {}
+        self._asked: dict[int, int] = {}
+        self._silent: set[int] = set()
+        self._done = 0
+        self._timeout: float | None = 3600.0
+        self._round: Round | None = None
+
+    # ------------------------------------------------------------------ start and state
+
+    def start(
+        self,
+        grid: Grid,
+        initial_arrays: ArrayRecord,
+        num_rounds: int = 3,
+        timeout: float = 3600,
+        train_config: ConfigRecord | None = None,
+        evaluate_config: ConfigRecord | None = None,
+        evaluate_fn: Callable[[int, ArrayRecord], MetricRecord | None] | None = None,
+    ) -> Result:
+        """As ``FedAvg.start``; with a state file, the rounds that are left."""
+        self._timeout = timeout
+        self._done = 0  # unless a file says otherwise; estimates stay
+        arrays = self._load(initial_arrays) or initial_arrays
+        done = self._done
+        if done:
+            log.info("fedcote: %s: going on after round %d", self.state_file, done)
+        if done >= num_rounds:
+            log.warning("fedcote: all %d rounds are done; move the state file away", num_rounds)
+
+        def evaluate(server_round: int, arrays: ArrayRecord) -> MetricRecord | None:
+            return evaluate_fn(done + server_round, arrays) if evaluate_fn else None
+
+        result = super().start(
+            grid,
+            arrays,
+            max(0, num_rounds - done),
+            timeout,
+            train_config,
+            evaluate_config,
+            evaluate if evaluate_fn else None,
+        )
+        if not result.arrays:
+            result.arrays = arrays
+        for metrics in (
+            result.train_metrics_clientapp,
+            result.evaluate_metrics_clientapp,
+            result.evaluate_metrics_serverapp,
+        ):
+            shifted = {done + number: record for number, record in metrics.items()}
+            metrics.clear()
+            metrics.update(shifted)
+        return result
+
+    def state(self) -> dict[str, Any]:
+        """Everything but the model, as data that JSON can hold."""
+        return {
+            "round": self._done,
+            "selector": self.selector.state(),
+            "names": {str(node): name for node, name in self._names.items()},
+            "asked": {str(node): times for node, times in self._asked.items()},
+            "silent": sorted(self._silent),
+            "history": self.history[-100:],
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Goes on from a saved :meth:`state`; the options must be those it was saved with."""
+        try:
+            saved, ours = state["selector"]["core"], self.selector.state()["core"]
+            for part in ("seed", "choices", "kind"):
+                if saved[part] != ours[part]:
+                    raise ValueError(
+                        f"state: was saved with {part} {saved[part]}, this is {ours[part]}; "
+                        "use the same options, or start afresh"
+                    )
+            self.selector.restore(state["selector"])
+            self._names = {int(node): str(name) for node, name in state["names"].items()}
+            self._asked = {int(node): int(times) for node, times in state["asked"].items()}
+            self._silent = set(state["silent"])
+            self.history = list(state["history"])
+            self._done = int(state["round"])
+        except (KeyError, TypeError, AttributeError) as problem:
+            raise ValueError(f"state: {problem!r} is missing or wrong") from None
+
+    def _load(self, initial: ArrayRecord) -> ArrayRecord | None:
+        found = None if self.state_file is None else _state.read(self.state_file)
+        if found is None:
+            return None
+        state, arrays = found
+        if set(arrays) != set(initial):
+            raise ValueError(f"{self.state_file}: holds another model; move it away")
+        self.restore(state)
+        return ArrayRecord({name: Array(array) for name, array in arrays.items()})
+
+    def _save(self, arrays: ArrayRecord) -> None:
+        if self.state_file is not None:
+            model = {name: array.numpy() for name, array in arrays.items()}
+            _state.write(self.state_file, self.state(), model)
+
+    # ------------------------------------------------------------------ training
+
+    def configure_train(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+    ) -> list[Message]:
+        """Asks newcomers for their labels, draws clients, and makes one message for each."""
+        if self.fraction_train == 0.0:
+            return []
+        config["server-round"] = self._done + 1
+        self._round = Round(grid, arrays, config)
+        return self._draw(again=False)
+
+    def aggregate_train(
+        self, server_round: int, replies: Iterable[Message]
+    ) -> tuple[ArrayRecord | None, MetricRecord | None]:
+        """Averages what arrived, takes note of who failed, and draws again if nothing did."""
+        current = self._round
+        if current is None:
+            return None, None
+        model, contents = self._judge(current, list(replies))
+        while model is None and current.attempts < self.max_attempts:
+            log.warning("fedcote: nothing arrived, drawing again")
+            messages = self._draw(again=True)
+            replies = current.grid.send_and_receive(messages, timeout=self._timeout)
+            model, contents = self._judge(current, list(replies))
+        self._round = None
+        self._done += 1
+        self.history.append(self._report(current))
+        self._save(current.arrays if model is None else model)
+        return model, self._metrics(contents)
+
+    def configure_evaluate(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+    ) -> Iterable[Message]:
+        """As ``FedAvg``; nobody is asked when ``fraction_evaluate`` is 0, in every version."""
+        if self.fraction_evaluate == 0.0:
+            return []
+        return super().configure_evaluate(self._done, arrays, config, grid)
+
+    def _draw(self, again: bool) -> list[Message]:
+        """Draws clients for the current round and makes their messages."""
+        current = self._round
+        nodes = self._nodes(current.grid)
+        selected = self.selected or max(int(len(nodes) * self.fraction_train), self.min_train_nodes)
+        drawn = self.selector.select(nodes, selected, again=again)
+        found = self.selector.solution()
+        if not again:
+            for warning in found.warnings:
+                log.warning("fedcote: %s", warning)
+        current.wanted = found.label_divergence
+        current.attempts += 1
+        current.drawn = dict(drawn)
+        current.outcomes = {}
+        record = RecordDict(
+            {self.arrayrecord_key: current.arrays, self.configrecord_key: current.config}
+        )
+        messages = [
+            self._message(record, nodes[name], "train", self._timeout) for name in current.drawn
+        ]
+        current.sent = dict(zip(current.drawn, messages, strict=True))
+        log.info(
+            "fedcote: drew %d of %d clients (%d draws)", len(drawn), len(nodes), selected
+        )
+        return messages
+
+    @staticmethod
+    def _message(content: RecordDict, node: int, kind: str, timeout: float | None) -> Message:
+        # Not longer than somebody waits for the reply; a ttl of 0 would mean twelve hours.
+        ttl = None if timeout is None else max(1.0, float(timeout))
+        return Message(content, node, kind, ttl=ttl)
+
+    def _nodes(self, grid: Grid) -> dict[str, int]:
+        """The nodes that can be asked now, by the clients' names."""
+        while len(present := list(grid.get_node_ids())) < max(1, self.min_available_nodes):
+            log.info("fedcote: %d nodes of %d are here", len(present), self.min_available_nodes)
+            time.sleep(1)
+        self._introduce(grid, present)
+        here = set(present)
+        nodes = {f"node-{node}": node for node in present if node not in self._names}
+        # Of two nodes with one name the later is the one that was restarted.
+        nodes.update({name: node for node, name in self._names.items() if node in here})
+        return nodes
+
+    def _introduce(self, grid: Grid, present: list[int]) -> None:
+        """Asks nodes not yet known for their names and label histograms."""
+        unknown = [
+            node
+            for node in sorted(present)
+            if node not in self._names and self._asked.get(node, 0) < self.query_attempts
+        ]
+        if not unknown:
+            return
+        kind = "query.label_histogram"
+        messages = [self._message(RecordDict(), node, kind, self.query_timeout) for node in unknown]
+        replies = list(grid.send_and_receive(messages, timeout=self.query_timeout))
+        nodes = {message.metadata.message_id: message.metadata.dst_node_id for message in messages}
+        for node in unknown:
+            self._asked[node] = self._asked.get(node, 0) + 1
+        for reply in replies:
+            node = nodes.get(reply.metadata.reply_to_message_id)
+            if node is None:
+                continue
+            try:
+                if reply.has_error():
+                    raise ValueError(reply.error.reason)
+                answer = reply.content[RECORD]
+                name = str(answer.get("name", f"node-{node}"))
+                labels = answer["labels"]
+                if sum(labels):
+                    self.selector.set_labels(name, labels)
+            except (ValueError, KeyError, TypeError) as problem:
+                log.warning("fedcote: node %d does not tell its labels: %s", node, problem)
+                continue
+            if name in self._names.values():
+                log.info("fedcote: client %s is now node %d", name, node)
+            self._names[node] = name
+        log.info("fedcote: %d of %d newcomers told their labels", len(replies), len(unknown))
+
+    def _judge(
+        self, current: Round, replies: list[Message]
+    ) -> tuple[ArrayRecord | None, list[RecordDict]]:
+        """Finds out what became of every message, tells the selector, and averages what arrived."""
+        by_message = {
+            message.metadata.message_id: name for name, message in current.sent.items()
+        }
+        updates: dict[str, RecordDict] = {}
+        for reply in replies:
+            name = by_message.get(reply.metadata.reply_to_message_id)
+            if name is None:
+                continue
+            if reply.has_error():
+                code, reason = reply.error.code, reply.error.reason
+                counts = code not in self.ignored_errors
+                current.outcomes[name] = Outcome(False, f"error {code}: {reason}", counts)
+                continue
+            problem = check_update(reply.content, current.arrays)
+            current.outcomes[name] = Outcome(problem is None, problem or "arrived")
+            if problem is None:
+                updates[name] = reply.content
+        model = average_updates(updates, current)
+        for name, message in current.sent.items():
+            node = message.metadata.dst_node_id
+            if name not in current.outcomes:
+                # A node handles one message after the other: silence right after a silence is no news.
+                news = node not in self._silent
+                current.outcomes[name] = Outcome(False, "no reply in time", news)
+                self._silent.symmetric_difference_update({node})
+            else:
+                self._silent.discard(node)
+        for name, outcome in current.outcomes.items():
+            if outcome.counts:
+                self.selector.observe(name, outcome.arrived)
+            if not outcome.arrived:
+                current.failed[name] = outcome.reason
+                log.info("fedcote: client %s failed: %s", name, outcome.reason)
+        arrived = current.arrived()
+        return model, [updates[name] for name in arrived]
+
+    def _report(self, current: Round) -> dict[str, Any]:
+        arrived = current.arrived()
+        weights = {name: current.drawn[name] for name in arrived}
+        realised = self.selector.label_divergence(weights) if arrived else math.nan
+        return {
+            "round": self._done,
+            "attempts": current.attempts,
+            "drawn": current.drawn,
+            "arrived": arrived,
+            "failed": current.failed,
+            "label_divergence": current.wanted,
+            "label_divergence_realised": None if math.isnan(realised) else realised,
+        }
+
+    def _metrics(self, contents: list[RecordDict]) -> MetricRecord:
+        report = self.history[-1]
+        weighed = [
+            content
+            for content in contents
+            if len(content.metric_records) == 1 and _weight(content, self.weighted_by_key) > 0
+        ]
+        metrics = (
+            self.train_metrics_aggr_fn(weighed, self.weighted_by_key)
+            if weighed
+            else MetricRecord()
+        )
+        metrics["fedcote-drawn"] = len(report["drawn"])
+        metrics["fedcote-arrived"] = len(report["arrived"])
+        metrics["fedcote-attempts"] = report["attempts"]
+        metrics["fedcote-label-divergence"] = float(report["label_divergence"])
+        if report["arrived"]:
+            realised = float(report["label_divergence_realised"])
+            metrics["fedcote-label-divergence-realised"] = realised
+        return metrics
+
+    def summary(self) -> None:
+        """Logs the strategy's settings."""
+        log.info("\t├──> FedCote: %s draws a round", self.selected or "as many as FedAvg's")
+        log.info("\t│\t└── state file: %s", self.state_file or "none")
+        super().summary()
+
+
+def _weight(content: RecordDict, key: str) -> float:
+    """A reply's weight for metrics; zero if it has none."""
+    weight = next(iter(content.metric_records.values())).get(key, 0.0)
+    return float(weight) if np.ndim(weight) == 0 and math.isfinite(weight) else 0.0

@@ -1,0 +1,127 @@
+"""A real federation on loopback: SuperLink and SuperNodes as processes, with faults."""
+
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("flwr")
+if not os.environ.get("FEDCOTE_REAL_FEDERATION"):
+    pytest.skip("takes minutes: set FEDCOTE_REAL_FEDERATION=1", allow_module_level=True)
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "flower"
+sys.path.insert(0, str(EXAMPLE))
+
+from fake_grid import FakeGrid  # noqa: E402
+from federation import Federation  # noqa: E402
+
+CLIENTS = 5
+FAULTS = {"0": (1, "raise"), "1": (2, "nan"), "2": (3, "sleep"), "3": (4, "kill")}
+ROUNDS, DIES_AFTER = 5, 2
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("federation")
+
+
+@pytest.fixture(scope="module")
+def federation(folder):
+    with Federation(CLIENTS, folder) as federation:
+        yield federation
+
+
+def logs(folder):
+    text = (folder / "superlink.log").read_text(errors="replace")
+    return text[-6000:]
+
+
+def test_the_example_as_it_is(federation, folder):
+    result = folder / "example.json"
+    config = {
+        "num-server-rounds": 2, "failure-rates": "0,0,0.5", "result-file": str(result),
+    }  # fmt: skip
+    assert federation.run(EXAMPLE, **config) == "finished:completed", logs(folder)
+    result = json.loads(result.read_text())
+    for name in ("fedavg", "fedcote"):
+        accuracy = result[name]["accuracy"]
+        assert accuracy["2"] > accuracy["0"] + 0.1, (name, accuracy)
+
+
+def faulty_app(folder):
+    """The example with clients that break, and a server that dies."""
+    app = folder / "app-with-faults"
+    shutil.copytree(EXAMPLE, app, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(Path(__file__).with_name("faulty.py"), app / "app")
+    project = (app / "pyproject.toml").read_text()
+    project = project.replace("app.client:app", "app.faulty:app")
+    project = project.replace("[tool.flwr.app.config]", '[tool.flwr.app.config]\nfaults = ""\ndies-after = 0')
+    (app / "pyproject.toml").write_text(project)
+    server = (app / "app" / "server.py").read_text()
+    died = '            if server_round == int(config["dies-after"]):\n                os._exit(9)\n'
+    head = "        def evaluate(server_round: int, arrays: ArrayRecord) -> MetricRecord:\n"
+    assert head in server
+    (app / "app" / "server.py").write_text("import os\n" + server.replace(head, head + died))
+    return app
+
+
+def test_every_fault_is_survived(federation, folder):
+    result, state = folder / "faults.json", folder / "state" / "state.json"
+    config = {
+        "strategies": "fedcote", "num-server-rounds": ROUNDS, "selected": 40, "timeout": 25.0,
+        "failure-rates": "0", "state-file": str(state), "result-file": str(result),
+        "faults": ",".join(f"{name}:{round_}:{fault}" for name, (round_, fault) in FAULTS.items()),
+    }  # fmt: skip
+    app = faulty_app(folder)
+    # The server dies after a round, and is started again.
+    status = federation.run(app, **config, **{"dies-after": DIES_AFTER})
+    assert status != "finished:completed" and not result.exists(), logs(folder)
+    assert json.loads(state.read_text())["round"] == DIES_AFTER
+    status = federation.run(app, **config)
+    assert status == "finished:completed", logs(folder)
+
+    result = json.loads(result.read_text())["fedcote"]
+    history = result["history"]
+    assert [report["round"] for report in history] == list(range(1, ROUNDS + 1))
+    # The right clients are blamed, each for its own fault, and nobody else.
+    reasons = {
+        "raise": "error 2", "nan": "update is not finite", "sleep": "no reply in time",
+        "kill": ("no reply in time", "error 8"),
+    }  # fmt: skip
+    for name, (round_, fault) in FAULTS.items():
+        failed = history[round_ - 1]["failed"]
+        assert failed[name].startswith(reasons[fault]), (name, fault, failed)
+    for report in history:
+        for name in report["failed"]:
+            assert name in FAULTS and report["round"] >= FAULTS[name][0], report
+        assert "4" in report["arrived"]
+        assert report["attempts"] == 1
+    # The model improved all the same.
+    accuracy = {int(round_): value for round_, value in result["accuracy"].items()}
+    assert sorted(accuracy) == list(range(DIES_AFTER, ROUNDS + 1))
+    assert accuracy[ROUNDS] > 0.5, accuracy
+
+    # Had the server never died, it would have drawn the same clients: play the same faults to one that does not.
+    from fedcote.flower import FedCote
+
+    saved = json.loads(state.read_text())["selector"]
+    labels = np.array(saved["core"]["counts"]).reshape(CLIENTS, -1)
+    names = saved["ids"]
+
+    def behave(name, round_):
+        reason = history[round_ - 1]["failed"].get(name)
+        if reason is None:
+            return None
+        return "silent" if reason.startswith("no reply") else "nan" if "finite" in reason else 2
+
+    never_died = FedCote(selected=40, seed=1, fraction_evaluate=0.0)
+    from fake_grid import initial
+
+    never_died.start(FakeGrid(labels, behave, names), initial(), num_rounds=ROUNDS, timeout=25)
+    drawn = [report["drawn"] for report in never_died.history]
+    assert drawn == [report["drawn"] for report in history]
+    assert never_died.selector.state()["core"]["estimator"] == saved["core"]["estimator"]

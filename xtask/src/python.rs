@@ -1,0 +1,110 @@
+//! The Python package: build the wheel, install it into fresh environments, run its tests.
+//!
+//! Three environments under `target/python`: one with the oldest Flower that is supported, one with the newest
+//! that resolves, and one without Flower at all. Only the newest plays the real federation on loopback.
+
+use std::env;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Builds and tests everything.
+pub fn run() -> Result<(), String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("xtask has no parent folder")?;
+    let folder = target(root).join("python");
+    fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+
+    let tools = Environment::new(&folder, "tools")?;
+    tools.install(&["maturin>=1.8,<2"])?;
+    let wheel = tools.wheel(root, &folder)?;
+
+    let plain = Environment::fresh(&folder, "plain")?;
+    plain.install(&[wheel.as_str(), "pytest", "pandas", "polars"])?;
+    plain.pytest(root, false)?;
+
+    for (name, flower, real) in
+        [("flower-oldest", "flwr==1.21.0", false), ("flower-newest", "flwr>=1.21", true)]
+    {
+        let environment = Environment::fresh(&folder, name)?;
+        environment.install(&[&format!("{wheel}[flower]"), flower, "pytest"])?;
+        environment.pytest(root, real)?;
+    }
+    Ok(())
+}
+
+/// Cargo's target folder.
+fn target(root: &Path) -> PathBuf {
+    env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from)
+}
+
+/// A virtual environment of Python.
+struct Environment {
+    python: PathBuf,
+}
+
+impl Environment {
+    /// The environment of this name, made if it is not there.
+    fn new(folder: &Path, name: &str) -> Result<Self, String> {
+        let home = folder.join(name);
+        let python = home.join("bin/python");
+        if !python.exists() {
+            call(Command::new("python3").args(["-m", "venv"]).arg(&home))?;
+        }
+        Ok(Self { python })
+    }
+
+    /// The environment of this name, with nothing in it.
+    fn fresh(folder: &Path, name: &str) -> Result<Self, String> {
+        let home = folder.join(name);
+        if home.exists() {
+            fs::remove_dir_all(&home).map_err(|error| format!("{}: {error}", home.display()))?;
+        }
+        Self::new(folder, name)
+    }
+
+    fn module(&self, name: &str) -> Command {
+        let mut command = Command::new(&self.python);
+        command.args(["-m", name]);
+        command
+    }
+
+    fn install(&self, packages: &[&str]) -> Result<(), String> {
+        let quiet = ["install", "--quiet", "--disable-pip-version-check"];
+        call(self.module("pip").args(quiet).args(packages))
+    }
+
+    /// Builds the wheel and says where it is.
+    fn wheel(&self, root: &Path, folder: &Path) -> Result<String, String> {
+        let wheels = folder.join("wheels");
+        if wheels.exists() {
+            fs::remove_dir_all(&wheels).map_err(|error| format!("{}: {error}", wheels.display()))?;
+        }
+        let mut maturin = self.module("maturin");
+        maturin.args(["build", "--release", "--quiet", "--interpreter"]).arg(&self.python);
+        maturin.arg("--out").arg(&wheels).current_dir(root);
+        call(&mut maturin)?;
+        let found = fs::read_dir(&wheels).map_err(|error| format!("{}: {error}", wheels.display()))?;
+        let mut found = found.filter_map(Result::ok).map(|entry| entry.path());
+        let wheel = found.find(|path| path.extension() == Some(OsStr::new("whl")));
+        let wheel = wheel.ok_or("maturin made no wheel")?;
+        wheel.to_str().map(str::to_owned).ok_or_else(|| "the wheel's path is not text".into())
+    }
+
+    /// Runs the tests, outside the source tree's package, so that the installed one is meant.
+    fn pytest(&self, root: &Path, real: bool) -> Result<(), String> {
+        let mut pytest = self.module("pytest");
+        pytest.current_dir(root).arg("python/tests");
+        if real {
+            pytest.env("FEDCOTE_REAL_FEDERATION", "1");
+        }
+        call(&mut pytest)
+    }
+}
+
+/// Prints a command and runs it; its output goes where ours goes.
+fn call(command: &mut Command) -> Result<(), String> {
+    println!("$ {}", format!("{command:?}").replace('"', ""));
+    let status = command.status().map_err(|error| format!("{command:?}: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("{command:?} failed: {status}")) }
+}
