@@ -338,11 +338,11 @@ mod tests {
         let federation = federation();
         let local = [[[1.0, 2.0], [0.0, 0.0]], [[-1.0, 0.5], [3.0, -2.0]]];
         let mut global = [[0.0; 2]; 2];
-        for c in 0..2 {
-            for i in 0..2 {
+        for (i, local) in local.iter().enumerate() {
+            for (c, global) in global.iter_mut().enumerate() {
                 let share = federation.weights()[i] * federation.labels(i)[c]
                     / federation.global_labels()[c];
-                (0..2).for_each(|d| global[c][d] += share * local[i][c][d]);
+                (0..2).for_each(|d| global[d] += share * local[c][d]);
             }
         }
         let norm = |a: [f64; 2]| a[0] * a[0] + a[1] * a[1];
