@@ -166,7 +166,12 @@ impl Panel for Bars {
         let bars = self.groups.iter().filter(|group| group.mark != Mark::Tick).count();
         let gap = if self.touching { slot.min(1.0) * 0.5 } else { slot * 0.16 };
         let wide = (slot - 2.0 * gap) / bars.max(1) as f64;
-        let mut free = f64::NEG_INFINITY;
+        let tick = theme::text("tick");
+        let widest = self.categories.iter().map(|name| font::width(name, tick)).fold(0.0, f64::max);
+        // Every category has its name under it, or every second, every fifth, …
+        let strides = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000];
+        let fits = |stride: &usize| *stride as f64 * slot >= widest + 3.0;
+        let every = strides.into_iter().find(fits).unwrap_or(usize::MAX);
         for (index, category) in self.categories.iter().enumerate() {
             let left = inner.x + slot * index as f64;
             let value = |group: &Group| group.values.get(index).copied().filter(|v| v.is_finite());
@@ -204,11 +209,9 @@ impl Panel for Bars {
                     at += wide;
                 }
             });
-            let half = font::width(category, theme::text("tick")) / 2.0;
-            let middle = left + slot / 2.0;
-            if middle - half >= free && (half * 2.0 <= area.width / 3.0) {
+            if index % every == 0 && widest < area.width / 3.0 {
+                let middle = left + slot / 2.0;
                 svg.text(middle, inner.bottom() + 16.0, Anchor::Middle, "tick", category);
-                free = middle + half + 4.0;
             }
         }
         if let Some((position, text)) = &self.marked {

@@ -34,11 +34,23 @@ pub struct Dots {
     pub format: Format,
     /// The rows, from the top.
     pub rows: Vec<Dot>,
+    /// A range to use instead of the data's own, so that panels can share one.
+    pub range: Option<(f64, f64)>,
 }
 
 const ROW: f64 = 24.0;
 
 impl Dots {
+    /// The range of dots and whiskers.
+    pub fn own_range(&self) -> (f64, f64) {
+        let whiskers = self.rows.iter().filter(|dot| dot.mean.is_finite()).flat_map(|dot| {
+            let other = dot.other.filter(|value| value.is_finite()).unwrap_or(dot.mean);
+            [dot.mean - dot.deviation, dot.mean + dot.deviation, other]
+        });
+        whiskers
+            .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(v), high.max(v)))
+    }
+
     fn write(&self, dot: &Dot) -> String {
         let (scale, digits) = if self.format == Format::Percent { (100.0, 2) } else { (1.0, 4) };
         if dot.mean.is_finite() {
@@ -61,12 +73,7 @@ impl Panel for Dots {
     }
 
     fn draw(&self, svg: &mut Svg, area: Area) {
-        let whiskers = self.rows.iter().filter(|dot| dot.mean.is_finite()).flat_map(|dot| {
-            let other = dot.other.filter(|value| value.is_finite()).unwrap_or(dot.mean);
-            [dot.mean - dot.deviation, dot.mean + dot.deviation, other]
-        });
-        let (low, high) = whiskers
-            .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(v), high.max(v)));
+        let (low, high) = self.range.unwrap_or_else(|| self.own_range());
         let axis = Axis::rounded(low, high, 4, self.format);
         let widest = |texts: &mut dyn Iterator<Item = f64>| texts.fold(0.0, f64::max);
         let strong = theme::text("strong");

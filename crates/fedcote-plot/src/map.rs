@@ -211,11 +211,9 @@ fn draw(
     } else {
         (90.0 / (shown.len() as f64).sqrt()).clamp(1.6, 5.5)
     };
-    for station in &stations {
-        marks::station(svg, view.pixel(station.at), station.indoor);
-    }
     for client in &clients {
-        let class = format!("pin f{}", step(client.failure));
+        let fine = if radius < 3.0 { " fine" } else { "" };
+        let class = format!("pin f{}{fine}", step(client.failure));
         let mark = |svg: &mut Svg| {
             marks::client(svg, client.standard, view.pixel(client.at), radius, &class)
         };
@@ -224,6 +222,9 @@ fn draw(
         } else {
             mark(svg);
         }
+    }
+    for station in &stations {
+        marks::station(svg, view.pixel(station.at), station.indoor);
     }
     if shown.len() <= LABELLED {
         let places: Vec<_> = clients.iter().map(|client| view.pixel(client.at)).collect();

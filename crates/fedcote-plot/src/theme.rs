@@ -9,7 +9,7 @@
 //! |---|---|
 //! | `c0` … `c7`, `good`, `bad`, `ink`, `muted`, `faint` | sets the current colour of a shape or group |
 //! | `f0` … `f5` | the same, a sequential scale; use with `pin` |
-//! | `pin` | filled in the current colour, outlined in ink |
+//! | `pin` | filled in the current colour, outlined in ink; with `fine` for a crowd |
 //! | `line` | stroked in the current colour, not filled; with `thin`, `thick`, `mark`, `d1`, `d2` (dashes) |
 //! | `fill`, `band`, `veil`, `soft`, `dot`, `hollow` | filled; 16 %, 7 %, 45 %, 60 % opaque; outlined in the current colour on paper |
 //! | `grid`, `axis`, `rule` | grid lines, axis lines, dashed reference lines |
@@ -167,6 +167,7 @@ const RULES: &str = "\
 .fig .dot{fill:currentColor;fill-opacity:.6}\
 .fig .mark{stroke-width:2.2px;stroke-linecap:butt}\
 .fig .pin{fill:currentColor;stroke:var(--fc-ink);stroke-width:1px;stroke-linejoin:round}\
+.fig .fine{stroke-width:.4px}\
 .fig .hollow{fill:var(--fc-paper);stroke:currentColor;stroke-width:1.5px}\
 .fig .ink{color:var(--fc-ink)}\
 .fig .faint{color:var(--fc-faint)}\

@@ -109,6 +109,7 @@ pub(super) fn tail_dots(run: &Run, heading: &str) -> Dots {
         x_label: "test accuracy over the tail".into(),
         format: Format::Percent,
         rows: rows.collect(),
+        range: None,
     }
 }
 

@@ -57,12 +57,16 @@ pub(super) fn html(runs: &[Run]) -> String {
     }
     out.push_str("</header><nav aria-label=\"Contents\"><ul>");
     for (id, text, level) in &contents {
-        let class = if *level > 0 { " class=\"sub\"" } else { "" };
+        let class = match (level, runs.len()) {
+            (1, _) => " class=\"sub\"",
+            (_, 2..) => " class=\"own\"",
+            _ => "",
+        };
         let _ = write!(out, "<li{class}><a href=\"#{id}\">{}</a></li>", Escaped(text));
     }
-    let _ = write!(
+    let _ = writeln!(
         out,
-        "</ul></nav><main>{body}</main><footer>Made by fedcote {}. This page needs no network.</footer></body></html>\n",
+        "</ul></nav><main>{body}</main><footer>Made by fedcote {}. This page needs no network.</footer></body></html>",
         env!("CARGO_PKG_VERSION")
     );
     out
@@ -107,11 +111,15 @@ fn summary(runs: &[Run], names: &[String]) -> String {
         );
     } else {
         let pair = |(run, name): (&Run, &String)| (tail_dots(run, name), accuracy_lines(run, name));
-        let (dots, mut lines): (Vec<_>, Vec<_>) = runs.iter().zip(names).map(pair).unzip();
+        let (mut dots, mut lines): (Vec<_>, Vec<_>) = runs.iter().zip(names).map(pair).unzip();
         let ranges = lines.iter().map(|lines| lines.y_range());
         let range =
             ranges.fold((f64::INFINITY, f64::NEG_INFINITY), |a, b| (a.0.min(b.0), a.1.max(b.1)));
         lines.iter_mut().for_each(|lines| lines.range = Some(range));
+        let ranges = dots.iter().map(|dots| dots.own_range());
+        let range =
+            ranges.fold((f64::INFINITY, f64::NEG_INFINITY), |a, b| (a.0.min(b.0), a.1.max(b.1)));
+        dots.iter_mut().for_each(|dots| dots.range = Some(range));
         let side_by_side = |title: &'static str, panels: Vec<&dyn Panel>| {
             Figure::new("comparison", "", |width| {
                 figure(title, &panels, if width < 600.0 { 1 } else { 2 }, width)
