@@ -108,20 +108,27 @@ mod tests {
     fn regression_labels_out_of_reach_do_not_stop_the_solver_at_its_start() {
         // The dual gradient rises at first, which the solver took for the end.
         #[rustfmt::skip]
-        let labels = [
-            0.25, 0.25, 0.25, 0.25,
-            0.54, 0.0, 0.0, 0.46,
-            0.0, 0.0, 0.0, 1.0,
-            0.0, 0.97, 0.0, 0.03,
-            0.0, 0.6, 0.33, 0.07,
+        let counts = [
+            1.0, 1.0, 1.0, 1.0,
+            1.0, 1.0, 1.0, 1.0,
+            0.7600715235732358, 0.0, 0.0, 0.6517423242290706,
+            0.0, 0.0, 0.0, 0.0856995176318682,
+            0.0, 0.8519963462750574, 0.0, 0.02223180789094078,
+            0.0, 0.9249973467597271, 0.5049314157758531, 0.10409476297502718,
+            0.6423093570966822, 0.8526458497416016, 0.8728434150486841, 0.8982714523043932,
+            0.6716567628613963, 0.4880847160478114, 0.8004585911171059, 0.45589675267133334,
         ];
-        let goal = [0.27, 0.17, 0.53, 0.03];
-        for ridge in [1e-2, 1e-4, 2.5e-6, 1e-8] {
-            let found = weights(&labels, &goal, &[1.5, 1.4, 2.4, 0.8, 0.5], ridge).unwrap();
-            let value = |w: &[f64]| objective(&labels, &goal, &[1.5, 1.4, 2.4, 0.8, 0.5], ridge, w);
+        let normalised =
+            |row: &[f64]| -> Vec<f64> { row.iter().map(|x| x / row.iter().sum::<f64>()).collect() };
+        let labels: Vec<f64> = counts.chunks(4).flat_map(normalised).collect();
+        let goal = normalised(&[0.4126441196734117, 0.25042750688649146, 0.7920440225425751, 0.05]);
+        let reference = [1.51, 2.08, 1.5, 2.44, 0.8, 0.5, 1.98, 1.38];
+        for ridge in [1e-4, 2.575e-6, 1e-7] {
+            let found = weights(&labels, &goal, &reference, ridge).unwrap();
+            let value = |w: &[f64]| objective(&labels, &goal, &reference, ridge, w);
             let best = value(&found);
-            for client in 0..5 {
-                let towards: Vec<f64> = (0..5)
+            for client in 0..8 {
+                let towards: Vec<f64> = (0..8)
                     .map(|i| 0.999 * found[i] + if i == client { 0.001 } else { 0.0 })
                     .collect();
                 assert!(value(&towards) >= best, "{ridge} {client}: {found:?}");

@@ -1,7 +1,7 @@
-//! The inversion of systematic draws: the damped fixed point, finished by Newton steps.
+//! The inversion of systematic draws: that of smooth models, finished by Newton steps.
 //!
 //! The appearance of systematic draws is continuous and piecewise linear in the selection, with pieces as small as
-//! `1/(N K)`. The damped fixed point of [`crate::invert`] takes no account of the draws that a client takes from its neighbours
+//! `1/(N K)`. The iteration of [`crate::invert`] takes no account of the draws that a client takes from its neighbours
 //! in the order, and can stall on the edges of the pieces. There the semismooth Newton method (Qi and Sun, *A nonsmooth
 //! version of Newton's method*, 1993) with the exact derivatives of a piece goes on, with a backtracking step.
 //! A solution always exists: a client that is not selected does not appear, so the map takes every face of
@@ -16,9 +16,9 @@ const MAX_CLIENTS: usize = 1000;
 
 /// Solves `β̄(s) = target` from `start` for systematic draws.
 ///
-/// As [`crate::invert::invert`]: returns the best selection found with its residual. Of 300 random cases with up to 30 clients, 40 draws
-/// and failures up to 0.95, all are solved to 1e-11 with one upload a draw (the fixed point alone stalls in 57),
-/// and all but 6 with one upload a client. Above 1000 clients the fixed point is all there is.
+/// As [`crate::invert::invert`]: returns the best selection found with its residual. Of 300 random cases with up to 30
+/// clients, 40 draws and failures up to 0.95, all are solved to 1e-9 with one upload a draw, and all but 2 with one
+/// upload a client. Above 1000 clients [`crate::invert::invert`] is all there is.
 pub fn invert_systematic(
     model: &Systematic,
     target: &[f64],
@@ -141,7 +141,7 @@ fn follow(
 /// Pieces after which a path is given up.
 const MAX_PIECES: usize = 3_000;
 
-/// Newton steps from where the fixed point ended; all clients in the order of slots.
+/// Newton steps from where the first search ended; all clients in the order of slots.
 fn finish(
     model: &Systematic,
     target: &[f64],
@@ -283,6 +283,6 @@ mod tests {
     fn one_upload_a_client_is_nearly_always_inverted() {
         // Targets out of proportion to failures up to 0.95 leave paths too long to follow now and then.
         let missed = missed(300, Uploads::PerClient);
-        assert!(missed <= 6, "{missed}");
+        assert!(missed <= 4, "{missed}");
     }
 }
