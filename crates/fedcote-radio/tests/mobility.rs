@@ -91,18 +91,20 @@ fn half_of_the_clients_move_from_where_they_stood() {
 #[test]
 fn walkers_go_between_building_and_edge() {
     let network = network(Mobility::Walk);
-    let start = network.positions(0);
-    for client in 0..CLIENTS {
-        let route = network.layout().unwrap().route(0, client);
+    let mut walkers = 0;
+    for start in network.positions(0) {
+        let route = network.layout().unwrap().route(0, start.client);
         let [from, first, second] = route[..] else { continue };
-        assert_eq!(from, point(&start[client]));
+        assert_eq!(from, point(&start));
         let on_edge = |corner: Point| (corner.x.hypot(corner.y) - 200.0).abs() < 1e-9;
-        if start[client].indoor {
+        if start.indoor {
             assert!(on_edge(first) && second == from);
         } else {
             assert!(in_building(first) && on_edge(second));
         }
+        walkers += 1;
     }
+    assert_eq!(walkers, CLIENTS / 2);
 }
 
 /// Walks a route one round at a time: what is left of a round's way after a corner is walked on the next leg.
@@ -145,7 +147,7 @@ fn a_round_asked_directly_is_the_round_reached_step_by_step() {
         let direct: Vec<Vec<Place>> =
             (0..=ROUNDS).rev().map(|round| network.positions(round as u32)).collect();
         let mut turns = 0;
-        for client in 0..CLIENTS {
+        for client in (0..CLIENTS).rev() {
             let mut corners = network.layout().unwrap().route(ROUNDS as u32, client);
             if corners.is_empty() {
                 continue;
