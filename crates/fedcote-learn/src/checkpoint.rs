@@ -37,9 +37,9 @@ pub fn load(path: &Path, parameters: &[Parameter]) -> Result<Vec<f32>, Error> {
     let refuse = |reason: String| Err(Error::file(path, reason));
     let tensors = SafeTensors::deserialize(&bytes)
         .map_err(|error| Error::file(path, format!("not a safetensors file: {error}")))?;
-    if let Some(name) =
-        tensors.names().into_iter().find(|name| parameters.iter().all(|p| p.name != **name))
-    {
+    let strange = |name: &&str| parameters.iter().all(|parameter| parameter.name != **name);
+    // The first by name: the order in the file's index is no order.
+    if let Some(name) = tensors.names().into_iter().filter(strange).min() {
         return refuse(format!("{name} is not a parameter of this model"));
     }
     let mut weights = Vec::with_capacity(parameters.iter().map(Parameter::len).sum());

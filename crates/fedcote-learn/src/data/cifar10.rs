@@ -5,11 +5,14 @@
 
 use std::{
     fs,
+    io::Read,
     path::{Path, PathBuf},
 };
 
-use super::{Dataset, Shape, Split, Standard};
-use crate::Error;
+use flate2::read::MultiGzDecoder;
+
+use super::{Dataset, Shape, Split, Standard, md5::md5};
+use crate::{Error, checkpoint};
 
 /// The files that hold training samples, and the one that tests.
 pub const FILES: [&str; 6] = [
@@ -83,4 +86,115 @@ pub fn append(path: &Path, bytes: &[u8], split: &mut Split) -> Result<(), Error>
         );
     }
     Ok(())
+}
+
+/// Where the archive's authors publish it.
+pub const ARCHIVE: &str = "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz";
+/// Its checksum, from the same page.
+pub const ARCHIVE_MD5: &str = "c32a1d4ab5d03f1284b67883e8d87530";
+
+/// Writes the six files of the official archive into a folder, each whole or not at all.
+///
+/// Nothing else in the archive is looked at, so no name in it decides where something is written.
+pub fn unpack(archive: &Path, bytes: &[u8], folder: &Path) -> Result<(), Error> {
+    let found = md5(bytes);
+    if found != ARCHIVE_MD5 {
+        let reason =
+            format!("md5 {found}; the official archive has {ARCHIVE_MD5}: download it again");
+        return Err(Error::file(archive, reason));
+    }
+    for (name, contents) in members(archive, MultiGzDecoder::new(bytes))? {
+        checkpoint::write(&folder.join(name), &contents)?;
+    }
+    Ok(())
+}
+
+/// The six files in a tar archive.
+fn members(archive: &Path, mut tar: impl Read) -> Result<Vec<(&'static str, Vec<u8>)>, Error> {
+    let mut found = Vec::new();
+    let mut header = [0; 512];
+    let mut offset = 0_u64;
+    while found.len() < FILES.len() {
+        tar.read_exact(&mut header)
+            .map_err(|error| Error::malformed(archive, offset, error.to_string()))?;
+        offset += 512;
+        let text = |range: std::ops::Range<usize>| {
+            let field = &header[range];
+            let end = field.iter().position(|&byte| byte == 0).unwrap_or(field.len());
+            String::from_utf8_lossy(&field[..end]).trim().to_owned()
+        };
+        let size = u64::from_str_radix(&text(124..136), 8).ok().filter(|&size| size <= (1 << 30));
+        let Some(size) = size else {
+            let reason =
+                format!("no header of a file; {} of {} files found", found.len(), FILES.len());
+            return Err(Error::malformed(archive, offset - 512, reason));
+        };
+        let mut contents = Vec::new();
+        let padded = size.next_multiple_of(512);
+        (&mut tar)
+            .take(padded)
+            .read_to_end(&mut contents)
+            .map_err(|error| Error::malformed(archive, offset, error.to_string()))?;
+        if (contents.len() as u64) < padded {
+            return Err(Error::malformed(archive, offset, "the archive ends within a file"));
+        }
+        contents.truncate(size as usize);
+        offset += padded;
+        let path = text(0..100);
+        if let Some(name) = FILES.into_iter().find(|name| path.rsplit('/').next() == Some(name)) {
+            found.push((name, contents));
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An archive as `tar` writes it, with these names and contents.
+    fn tar(files: &[(&str, &[u8])]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for (name, contents) in files {
+            let mut header = [0; 512];
+            header[..name.len()].copy_from_slice(name.as_bytes());
+            header[124..135].copy_from_slice(format!("{:011o}", contents.len()).as_bytes());
+            bytes.extend(header);
+            bytes.extend(*contents);
+            bytes.resize(bytes.len().next_multiple_of(512), 0);
+        }
+        bytes.extend([0; 1024]);
+        bytes
+    }
+
+    #[test]
+    fn the_six_files_are_found_and_nothing_else() {
+        let names: Vec<String> =
+            FILES.iter().map(|name| format!("cifar-10-batches-bin/{name}")).collect();
+        let mut files: Vec<(&str, &[u8])> =
+            vec![("cifar-10-batches-bin/", b""), ("../readme.html", b"x")];
+        files.extend(names.iter().map(|name| (name.as_str(), name.as_bytes())));
+        let found = members(Path::new("a"), &tar(&files)[..]).unwrap();
+        let expected: Vec<_> =
+            FILES.into_iter().zip(names.iter().map(|name| name.as_bytes().to_vec())).collect();
+        assert_eq!(found, expected);
+        let refusal = |bytes: &[u8]| members(Path::new("a"), bytes).unwrap_err().to_string();
+        assert_eq!(
+            refusal(&tar(&files[..7])),
+            "a: at byte 6656: no header of a file; 5 of 6 files found"
+        );
+        assert_eq!(
+            refusal(&tar(&files)[..5200]),
+            "a: at byte 5120: the archive ends within a file"
+        );
+        assert!(refusal(b"short").starts_with("a: at byte 0: "));
+    }
+
+    #[test]
+    fn another_archive_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = unpack(Path::new("a.tar.gz"), b"abc", folder.path()).unwrap_err().to_string();
+        assert!(error.starts_with("a.tar.gz: md5 900150983cd24fb0d6963f7d28e17f72; "), "{error}");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
 }

@@ -15,11 +15,20 @@ mod mnist;
 mod spec;
 mod synthetic;
 
-use std::{path::Path, sync::Arc};
+use std::{
+    path::Path,
+    sync::{Arc, LazyLock},
+};
 
 pub use spec::{DataSpec, PartitionKind, SetKind};
 
-use crate::Error;
+use crate::{
+    Error,
+    kernels::{self, standardise::standardise},
+};
+
+/// Asked for once, because asking allocates.
+static PATH: LazyLock<kernels::Path> = LazyLock::new(kernels::Path::best);
 
 /// The shape of one sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,7 +101,7 @@ impl Standard {
                 count[usize::from(byte)] += 1;
             }
         }
-        counts.iter().map(|count| Self::of_histogram(count)).collect()
+        counts.iter().map(Self::of_histogram).collect()
     }
 
     fn of_histogram(count: &[u64; 256]) -> Self {
@@ -143,9 +152,7 @@ impl Split {
             let image = &self.images[sample * size..][..size];
             *label = self.labels[sample];
             if let [standard] = self.standards[..] {
-                for (value, &byte) in input.iter_mut().zip(image) {
-                    *value = standard.apply(byte);
-                }
+                standardise(*PATH, image, standard.scale, standard.offset, input);
             } else {
                 let channels = self.standards.len();
                 for (pixel, bytes) in

@@ -8,11 +8,14 @@
 
 mod block;
 pub(crate) mod buffer;
+mod compress;
 pub(crate) mod conv3x3;
 pub(crate) mod dense;
 pub(crate) mod group_norm;
 pub(crate) mod plane;
 mod simd;
+pub(crate) mod sparse;
+pub(crate) mod standardise;
 #[cfg(test)]
 mod tests;
 pub(crate) mod winograd;

@@ -2,24 +2,47 @@
 //!
 //! x₀ = input, x_{l+1} = max(0, x_l W_l + b_l), logits = x_{L−1} W_{L−1} + b_{L−1}; the loss is
 //! cross-entropy. `layerN.weight` is `[in, out]`, `layerN.bias` is `[out]`.
+//!
+//! Four of five pixels of a digit are black and half of the hidden units are off, so a layer works on lists
+//! of the inputs that differ from the background β (zero after ReLU): x W + b = (x − β) W + (b + β Σ_i W_i),
+//! and the gradient of W is (x − β)ᵀ δ + β 1ᵀ δ.
 
 use fedcote::random::Key;
 
 use super::{Batch, Model, Parameter, Workspace, loss::cross_entropy, uniform};
-use crate::kernels::dense::{Matrix, product};
+use crate::kernels::{
+    Path,
+    buffer::Buffer,
+    sparse::{Lists, Panels, combine, scatter},
+};
 
 /// A multi-layer perceptron.
 pub struct Mlp {
     sizes: Vec<usize>,
     parameters: Vec<Parameter>,
+    path: Path,
 }
 
-/// What a pass leaves behind: the outputs of each layer, and the gradient at two neighbouring ones.
+/// What a pass leaves behind.
 struct Buffers {
-    batch: usize,
-    outputs: Vec<Vec<f32>>,
-    delta: Vec<f32>,
-    below: Vec<f32>,
+    room: usize,
+    layers: Vec<LayerBuffers>,
+    logits: Vec<f32>,
+}
+
+/// Buffers of one layer. Rows are padded as [`Panels`] are.
+struct LayerBuffers {
+    inputs: Lists,
+    weight: Panels,
+    gradient: Panels,
+    /// The bias, with what the background adds; later the sum of δ.
+    start: Buffer,
+    /// Before ReLU; later δ.
+    outputs: Buffer,
+    /// The way back, for layers that have one below: lists of δ, the transposed weight, δ Wᵀ.
+    slopes: Lists,
+    transposed: Panels,
+    back: Buffer,
 }
 
 impl Mlp {
@@ -35,37 +58,95 @@ impl Mlp {
             shapes.push((format!("layer{}.weight", layer + 1), vec![size[0], size[1]]));
             shapes.push((format!("layer{}.bias", layer + 1), vec![size[1]]));
         }
-        Self { sizes: sizes.to_vec(), parameters: Parameter::table(shapes) }
+        Self { sizes: sizes.to_vec(), parameters: Parameter::table(shapes), path: Path::best() }
     }
 
-    /// Weight and bias of a layer.
-    fn layer<'w>(&self, weights: &'w [f32], layer: usize) -> (&'w [f32], &'w [f32]) {
+    /// Where a layer's weight and bias lie, and the length of the weight.
+    fn place(&self, layer: usize) -> (std::ops::Range<usize>, usize) {
         let at = self.parameters[2 * layer].offset;
-        let (inputs, outputs) = (self.sizes[layer], self.sizes[layer + 1]);
-        weights[at..at + (inputs + 1) * outputs].split_at(inputs * outputs)
+        let weight = self.sizes[layer] * self.sizes[layer + 1];
+        (at..at + weight + self.sizes[layer + 1], weight)
     }
 
-    fn forward(&self, weights: &[f32], batch: &Batch, outputs: &mut [Vec<f32>]) {
+    fn forward(&self, weights: &[f32], batch: &Batch, buffers: &mut Buffers) {
         let samples = batch.labels.len();
+        assert!(samples <= buffers.room, "the workspace was made for {} samples", buffers.room);
         assert_eq!(weights.len(), self.len());
         assert_eq!(batch.inputs.len(), samples * self.sizes[0]);
-        for layer in 0..outputs.len() {
-            let (weight, bias) = self.layer(weights, layer);
-            let (before, after) = outputs.split_at_mut(layer);
-            let input =
-                before.last().map_or(batch.inputs, |input| &input[..samples * self.sizes[layer]]);
-            let output = &mut after[0][..samples * bias.len()];
-            for row in output.chunks_exact_mut(bias.len()) {
-                row.copy_from_slice(bias);
+        for layer in 0..buffers.layers.len() {
+            let (before, after) = buffers.layers.split_at_mut(layer);
+            let here = &mut after[0];
+            let background = match before.last() {
+                None => {
+                    here.inputs.fill(self.path, batch.inputs, batch.background);
+                    batch.background
+                }
+                Some(below) => {
+                    let stride = Panels::padded(self.sizes[layer]);
+                    here.inputs.fill_positive(
+                        self.path,
+                        &below.outputs[..samples * stride],
+                        stride,
+                    );
+                    0.0
+                }
+            };
+            let (place, split) = self.place(layer);
+            let (weight, bias) = weights[place].split_at(split);
+            here.weight.pack(weight);
+            here.start.fill(0.0);
+            here.start[..bias.len()].copy_from_slice(bias);
+            if background != 0.0 {
+                here.weight.add_row_sum(background, &mut here.start);
             }
-            product(
-                output,
-                true,
-                Matrix::new(input, samples, self.sizes[layer]),
-                Matrix::new(weight, self.sizes[layer], bias.len()),
-            );
-            if layer + 2 < self.sizes.len() {
-                output.iter_mut().for_each(|value| *value = value.max(0.0));
+            let outputs = &mut here.outputs[..samples * Panels::padded(bias.len())];
+            combine(self.path, &here.inputs, &here.weight, &here.start, outputs);
+        }
+        let classes = self.classes();
+        let outputs = &buffers.layers[buffers.layers.len() - 1].outputs;
+        let rows = outputs.chunks_exact(Panels::padded(classes));
+        for (logits, row) in buffers.logits[..samples * classes].chunks_exact_mut(classes).zip(rows)
+        {
+            logits.copy_from_slice(&row[..classes]);
+        }
+    }
+
+    /// Turns δ in the outputs of each layer, from the last to the first, into gradients.
+    fn backward(
+        &self,
+        weights: &[f32],
+        batch: &Batch,
+        gradient: &mut [f32],
+        buffers: &mut Buffers,
+    ) {
+        let samples = batch.labels.len();
+        for layer in (0..buffers.layers.len()).rev() {
+            let (size, stride) = (self.sizes[layer + 1], Panels::padded(self.sizes[layer + 1]));
+            let (below, here) = buffers.layers.split_at_mut(layer);
+            let here = &mut here[0];
+            let slopes = &here.outputs[..samples * stride];
+            let (place, split) = self.place(layer);
+            let (of_weight, of_bias) = gradient[place.clone()].split_at_mut(split);
+            here.start.fill(0.0);
+            for row in slopes.chunks_exact(stride) {
+                here.start.iter_mut().zip(row).for_each(|(sum, slope)| *sum += slope);
+            }
+            of_bias.copy_from_slice(&here.start[..size]);
+            let background = if layer == 0 { batch.background } else { 0.0 };
+            here.start.iter_mut().for_each(|sum| *sum *= background);
+            scatter(self.path, &here.inputs, slopes, &mut here.gradient);
+            here.gradient.unpack_plus(&here.start, of_weight);
+            if let Some(below) = below.last_mut() {
+                let stride_below = Panels::padded(self.sizes[layer]);
+                here.transposed.pack_transposed(&weights[place][..split]);
+                here.slopes.fill_strided(self.path, slopes, stride);
+                below.start.fill(0.0);
+                let back = &mut here.back[..samples * stride_below];
+                combine(self.path, &here.slopes, &here.transposed, &below.start, back);
+                // δ passes where ReLU was open, and takes the place of what decides that.
+                for (value, &slope) in below.outputs.iter_mut().zip(&*back) {
+                    *value = if *value > 0.0 { slope } else { 0.0 };
+                }
             }
         }
     }
@@ -94,12 +175,25 @@ impl Model for Mlp {
     }
 
     fn workspace(&self, batch: usize) -> Workspace {
-        let widest = self.sizes[1..].iter().max().copied().unwrap_or(0);
+        let layer = |(layer, size): (usize, &[usize])| {
+            let (inputs, outputs) = (size[0], size[1]);
+            // Nothing goes back beyond the first layer.
+            let behind = if layer == 0 { 0 } else { inputs };
+            LayerBuffers {
+                inputs: Lists::new(batch, inputs),
+                slopes: Lists::new(if layer == 0 { 0 } else { batch }, outputs),
+                weight: Panels::new(inputs, outputs),
+                transposed: Panels::new(outputs, behind),
+                gradient: Panels::new(inputs, outputs),
+                start: Buffer::zeros(Panels::padded(outputs)),
+                outputs: Buffer::zeros(batch * Panels::padded(outputs)),
+                back: Buffer::zeros(batch * Panels::padded(behind)),
+            }
+        };
         Workspace::new(Buffers {
-            batch,
-            outputs: self.sizes[1..].iter().map(|size| vec![0.0; batch * size]).collect(),
-            delta: vec![0.0; batch * widest],
-            below: vec![0.0; batch * widest],
+            room: batch,
+            layers: self.sizes.windows(2).enumerate().map(layer).collect(),
+            logits: vec![0.0; batch * self.classes()],
         })
     }
 
@@ -110,40 +204,18 @@ impl Model for Mlp {
         gradient: &mut [f32],
         workspace: &mut Workspace,
     ) -> f32 {
-        let Buffers { batch: room, outputs, delta, below } = workspace.buffers();
-        let samples = batch.labels.len();
-        assert!(samples <= *room, "the workspace was made for {room} samples");
+        let buffers: &mut Buffers = workspace.buffers();
         assert_eq!(gradient.len(), self.len());
-        self.forward(weights, batch, outputs);
-        let last = outputs.len() - 1;
-        let logits = &mut outputs[last][..samples * self.classes()];
-        let loss = cross_entropy(logits, batch.labels, self.classes());
-        delta[..logits.len()].copy_from_slice(logits);
-        for layer in (0..outputs.len()).rev() {
-            let (inputs, size) = (self.sizes[layer], self.sizes[layer + 1]);
-            let at = self.parameters[2 * layer].offset;
-            let (of_weight, of_bias) =
-                gradient[at..at + (inputs + 1) * size].split_at_mut(inputs * size);
-            let output = Matrix::new(&delta[..samples * size], samples, size);
-            of_bias.fill(0.0);
-            for row in delta[..samples * size].chunks_exact(size) {
-                of_bias.iter_mut().zip(row).for_each(|(sum, value)| *sum += value);
-            }
-            if layer == 0 {
-                let input = Matrix::new(batch.inputs, samples, inputs);
-                product(of_weight, false, input.transposed(), output);
-            } else {
-                let input = &outputs[layer - 1][..samples * inputs];
-                product(of_weight, false, Matrix::new(input, samples, inputs).transposed(), output);
-                let weight = Matrix::new(self.layer(weights, layer).0, inputs, size);
-                let below_here = &mut below[..samples * inputs];
-                product(below_here, false, output, weight.transposed());
-                for (slope, &value) in below_here.iter_mut().zip(input) {
-                    *slope = if value > 0.0 { *slope } else { 0.0 };
-                }
-                std::mem::swap(delta, below);
-            }
+        self.forward(weights, batch, buffers);
+        let (samples, classes) = (batch.labels.len(), self.classes());
+        let logits = &mut buffers.logits[..samples * classes];
+        let loss = cross_entropy(logits, batch.labels, classes);
+        let last = buffers.layers.len() - 1;
+        let rows = buffers.layers[last].outputs.chunks_exact_mut(Panels::padded(classes));
+        for (row, slopes) in rows.zip(logits.chunks_exact(classes)) {
+            row[..classes].copy_from_slice(slopes);
         }
+        self.backward(weights, batch, gradient, buffers);
         loss
     }
 
@@ -153,10 +225,8 @@ impl Model for Mlp {
         batch: &Batch,
         workspace: &'w mut Workspace,
     ) -> &'w [f32] {
-        let Buffers { batch: room, outputs, .. } = workspace.buffers();
-        let samples = batch.labels.len();
-        assert!(samples <= *room, "the workspace was made for {room} samples");
-        self.forward(weights, batch, outputs);
-        &outputs[outputs.len() - 1][..samples * self.classes()]
+        let buffers: &mut Buffers = workspace.buffers();
+        self.forward(weights, batch, buffers);
+        &buffers.logits[..batch.labels.len() * self.classes()]
     }
 }

@@ -93,12 +93,12 @@ impl Workspace {
 ///
 /// Slices have the length the model asks for (`weights` and `gradient`: [`Model::len`]), and a batch has at
 /// most as many samples as its workspace was made for; anything else panics.
+#[allow(clippy::len_without_is_empty)] // a model is never empty
 pub trait Model: Send + Sync {
     /// Names, shapes and offsets; contiguous, in order, covering the whole slice.
     fn parameters(&self) -> &[Parameter];
 
     /// The number of parameters.
-    #[allow(clippy::len_without_is_empty)] // a model is never empty
     fn len(&self) -> usize {
         self.parameters().last().map_or(0, |last| last.offset + last.len())
     }
@@ -163,7 +163,7 @@ pub fn build(spec: &ModelSpec, shape: Shape, classes: usize) -> Result<Box<dyn M
     if spec.hidden.is_some() && spec.kind != ModelKind::Mlp {
         return Err(Error::setting("model.hidden", "belongs to kind = \"mlp\"; remove it"));
     }
-    if classes < 2 || classes > 256 {
+    if !(2..=256).contains(&classes) {
         return Err(Error::setting("model", format!("{classes} classes; 2 to 256 will do")));
     }
     let hidden = match spec.kind {
