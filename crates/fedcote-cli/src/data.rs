@@ -1,11 +1,253 @@
-//! `fedcote data`.
+//! `fedcote data`: which data sets there are, whether a folder holds one, and how to get one.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use fedcote_learn::data::{DataSpec, Dataset, SetKind, Split, cifar10, load};
+use serde::Serialize;
 
 use crate::error::Error;
+use crate::table::{Align, Table, styled};
 
-/// (in the making)
+/// List, check and fetch data sets
 #[derive(clap::Args)]
-pub struct Args {}
+#[command(after_help = "\
+Examples:
+  fedcote data list
+  fedcote data check mnist
+  fedcote data check ~/fashion-mnist --json
+  fedcote data fetch cifar10 --into data/cifar10
 
-pub fn run(_args: Args) -> Result<(), Error> {
-    Err(Error::work("data is not built yet"))
+Exit status: 0 done, 1 the work failed, 2 the request was wrong.")]
+pub struct Args {
+    #[command(subcommand)]
+    command: Action,
+}
+
+#[derive(clap::Subcommand)]
+enum Action {
+    /// List the data sets that a scenario may name
+    List {
+        /// Print one JSON document instead of a table
+        #[arg(long)]
+        json: bool,
+    },
+    /// Read a data set whole and show what is in it
+    Check {
+        /// `mnist`, or a folder with four IDX files or the files of CIFAR-10
+        set: PathBuf,
+        /// Print one JSON document instead of a table
+        #[arg(long)]
+        json: bool,
+    },
+    /// Download a data set, check it and unpack it
+    Fetch {
+        /// Which one
+        set: Fetchable,
+        /// The folder to put the files in
+        #[arg(long, value_name = "FOLDER", default_value = "data/cifar10")]
+        into: PathBuf,
+        /// Unpack this archive, downloaded before, instead
+        #[arg(long, value_name = "FILE")]
+        from: Option<PathBuf>,
+    },
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Fetchable {
+    Cifar10,
+}
+
+pub fn run(args: Args) -> Result<(), Error> {
+    match args.command {
+        Action::List { json } => list(json),
+        Action::Check { set, json } => check(&set, json),
+        Action::Fetch { set: Fetchable::Cifar10, into, from } => fetch(&into, from.as_deref()),
+    }
+}
+
+#[derive(Serialize)]
+struct Known {
+    set: &'static str,
+    what: &'static str,
+    needs: &'static str,
+}
+
+const KNOWN: [Known; 4] = [
+    Known {
+        set: "mnist",
+        what: "handwritten digits, 28×28, 10 classes, 60,000 + 10,000",
+        needs: "nothing",
+    },
+    Known {
+        set: "cifar10",
+        what: "photographs, 32×32×3, 10 classes, 50,000 + 10,000",
+        needs: "path; get it with `fedcote data fetch cifar10`",
+    },
+    Known {
+        set: "idx",
+        what: "any four IDX files, plain or .gz (Fashion-MNIST, EMNIST, yours)",
+        needs: "path",
+    },
+    Known {
+        set: "synthetic",
+        what: "Gaussian classes of any size",
+        needs: "samples, features, classes, noise",
+    },
+];
+
+fn list(json: bool) -> Result<(), Error> {
+    if json {
+        return print(&(serde_json::to_string_pretty(&KNOWN).map_err(Error::work)? + "\n"));
+    }
+    let mut table =
+        Table::new([("set", Align::Left), ("what", Align::Left), ("keys of [data]", Align::Left)]);
+    for Known { set, what, needs } in KNOWN {
+        table.push([set, what, needs].map(str::to_owned));
+    }
+    print(&table.render(styled()))
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    set: &'static str,
+    name: &'a str,
+    height: usize,
+    width: usize,
+    channels: usize,
+    classes: usize,
+    mean: Vec<f64>,
+    deviation: Vec<f64>,
+    train: Vec<u64>,
+    test: Vec<u64>,
+}
+
+fn check(set: &Path, json: bool) -> Result<(), Error> {
+    let spec = recognise(set)?;
+    let data = load(&spec, Path::new("")).map_err(Error::request)?;
+    let document = describe(&spec, &data);
+    if json {
+        return print(&(serde_json::to_string_pretty(&document).map_err(Error::work)? + "\n"));
+    }
+    let Document { set, name, height, width, channels, classes, .. } = document;
+    let mut text = format!("{name} ({set}): {height}×{width}×{channels}, {classes} classes\n");
+    for (channel, (mean, deviation)) in document.mean.iter().zip(&document.deviation).enumerate() {
+        text += &format!(
+            "channel {channel}: standardised by mean {mean:.4}, deviation {deviation:.4}\n"
+        );
+    }
+    let mut table =
+        Table::new([("class", Align::Left), ("train", Align::Right), ("test", Align::Right)]);
+    for (class, (train, test)) in document.train.iter().zip(&document.test).enumerate() {
+        table.push([class.to_string(), train.to_string(), test.to_string()]);
+    }
+    let sum = |counts: &[u64]| counts.iter().sum::<u64>().to_string();
+    table.push(["all".into(), sum(&document.train), sum(&document.test)]);
+    print(&(text + &table.render(styled())))
+}
+
+/// What kind of data set a name or a folder is.
+fn recognise(set: &Path) -> Result<DataSpec, Error> {
+    if set == Path::new("mnist") {
+        return Ok(DataSpec::default());
+    }
+    if !set.is_dir() {
+        let reason = format!(
+            "{}: neither `mnist` nor a folder; `fedcote data list` shows what there is",
+            set.display()
+        );
+        return Err(Error::request(reason));
+    }
+    let has = |folder: &Path| cifar10::FILES.iter().any(|file| folder.join(file).exists());
+    let kind = if has(set) || has(&set.join("cifar-10-batches-bin")) {
+        SetKind::Cifar10
+    } else {
+        SetKind::Idx
+    };
+    Ok(DataSpec { set: kind, path: Some(set.to_path_buf()), ..DataSpec::default() })
+}
+
+fn describe<'a>(spec: &DataSpec, data: &'a Dataset) -> Document<'a> {
+    let counts = |split: &Split| {
+        let mut counts = vec![0; split.classes];
+        split.labels.iter().for_each(|&label| counts[usize::from(label)] += 1);
+        counts
+    };
+    let shape = data.train.shape;
+    Document {
+        set: match spec.set {
+            SetKind::Mnist => "mnist",
+            SetKind::Cifar10 => "cifar10",
+            SetKind::Idx => "idx",
+            SetKind::Synthetic => "synthetic",
+        },
+        name: &data.name,
+        height: shape.height,
+        width: shape.width,
+        channels: shape.channels,
+        classes: data.train.classes,
+        mean: data.train.standards.iter().map(|standard| standard.mean).collect(),
+        deviation: data.train.standards.iter().map(|standard| standard.deviation).collect(),
+        train: counts(&data.train),
+        test: counts(&data.test),
+    }
+}
+
+/// Gets CIFAR-10 from its home page by `curl`, which every system has, rather than by a TLS library of our own.
+fn fetch(into: &Path, from: Option<&Path>) -> Result<(), Error> {
+    fs::create_dir_all(into)
+        .map_err(|error| Error::request(format!("{}: {error}", into.display())))?;
+    let archive = match from {
+        Some(file) => file.to_path_buf(),
+        None => {
+            let file = into.join("cifar-10-binary.tar.gz.part");
+            download(cifar10::ARCHIVE, &file)?;
+            file
+        }
+    };
+    let bytes = fs::read(&archive)
+        .map_err(|error| Error::request(format!("{}: {error}", archive.display())))?;
+    let unpacked = cifar10::unpack(&archive, &bytes, into);
+    if from.is_none() {
+        // Only a download that proved damaged, or is unpacked by now: nothing is lost if this fails.
+        let _ = fs::remove_file(&archive);
+    }
+    // A wrong file that the user named is a wrong request; a bad download is failed work.
+    unpacked
+        .map_err(|error| if from.is_some() { Error::request(error) } else { Error::work(error) })?;
+    check(into, false)
+}
+
+fn download(address: &str, file: &Path) -> Result<(), Error> {
+    eprintln!("fetching {address} (162 MB)");
+    let by_hand = format!("download {address} yourself and use --from FILE");
+    let status = Command::new("curl")
+        .args([
+            "--fail",
+            "--location",
+            "--silent",
+            "--show-error",
+            "--continue-at",
+            "-",
+            "--output",
+        ])
+        .arg(file)
+        .arg(address)
+        .status()
+        .map_err(|error| Error::work(format!("curl does not start ({error}); {by_hand}")))?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(Error::work(format!("curl failed ({status}); {by_hand}")))
+    }
+}
+
+fn print(text: &str) -> Result<(), Error> {
+    // A reader that has seen enough, such as `head`, is no failure.
+    match io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Error::work(error)),
+        _ => Ok(()),
+    }
 }
