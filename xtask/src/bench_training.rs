@@ -64,7 +64,7 @@ impl Side {
 /// Runs both sides in turn and prints the comparison.
 pub fn run() -> Result<(), String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("no workspace")?;
-    let python = python(root)?;
+    let python = torch_python(root)?;
     let mut ours = Side::start(
         "fedcote",
         Command::new(env::var_os("CARGO").unwrap_or("cargo".into()))
@@ -133,7 +133,7 @@ pub fn run() -> Result<(), String> {
 }
 
 /// A Python that has PyTorch.
-fn python(root: &Path) -> Result<PathBuf, String> {
+pub fn torch_python(root: &Path) -> Result<PathBuf, String> {
     if let Some(python) = env::var_os("FEDCOTE_TORCH_PYTHON") {
         return Ok(python.into());
     }

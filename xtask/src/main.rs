@@ -1,1 +1,84 @@
-fn main() {}
+//! Every chore of the project: `cargo xtask …`.
+
+mod bench_network;
+mod bench_selection;
+mod bench_simulation;
+mod bench_training;
+mod python;
+
+use std::process::{Command, ExitCode};
+use std::time::Instant;
+
+const HELP: &str = "\
+Usage: cargo xtask <chore>
+
+  test                 all tests: format, lints, Rust, documentation, Python with a real federation
+  test rust            format, lints, Rust and documentation only
+  test python          the Python package only
+  bench selection      selection probabilities, against the paper's enumeration
+  bench network        a million clients' positions and outage
+  bench training       local training and evaluation, beside PyTorch
+  bench simulation     whole runs, beside the same loop in PyTorch, and the cost of a round by federation size
+";
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let result = match words.as_slice() {
+        ["test"] => rust().and_then(|()| timed("Python", python::run)),
+        ["test", "rust"] => rust(),
+        ["test", "python"] => timed("Python", python::run),
+        ["bench", "selection"] => bench_selection::run(),
+        ["bench", "network"] => bench_network::run(),
+        ["bench", "training"] => bench_training::run(),
+        ["bench", "simulation"] => bench_simulation::run(),
+        [] | ["help" | "--help" | "-h"] => {
+            print!("{HELP}");
+            return ExitCode::SUCCESS;
+        }
+        _ => {
+            eprint!("unknown chore\n\n{HELP}");
+            return ExitCode::from(2);
+        }
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(reason) => {
+            eprintln!("xtask: {reason}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Format, lints, tests and documentation of all crates.
+fn rust() -> Result<(), String> {
+    let cargo = |name: &str, words: &str, flags: Option<&str>| {
+        timed(name, || {
+            let mut command = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
+            command.args(words.split(' '));
+            if let Some(flags) = flags {
+                command.env("RUSTDOCFLAGS", flags);
+            }
+            run(&mut command)
+        })
+    };
+    cargo("format", "fmt --all --check", None)?;
+    cargo("lints", "clippy --workspace --all-targets --quiet -- -D warnings", None)?;
+    cargo("tests", "test --workspace --quiet", None)?;
+    cargo("documentation", "doc --workspace --no-deps --quiet", Some("-D warnings"))
+}
+
+/// Runs a command, having said which.
+fn run(command: &mut Command) -> Result<(), String> {
+    println!("$ {command:?}");
+    let status = command.status().map_err(|error| format!("{command:?}: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("{command:?} ended with {status}")) }
+}
+
+/// Runs a part and says how long it took.
+fn timed(name: &str, part: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
+    let begun = Instant::now();
+    part()?;
+    println!("{name}: {:.0} s", begun.elapsed().as_secs_f64());
+    Ok(())
+}

@@ -15,7 +15,6 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-use error::Error;
 
 /// Federated learning over unreliable networks: choose clients so that failures do no harm.
 #[derive(Parser)]

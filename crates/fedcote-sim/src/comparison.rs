@@ -181,7 +181,9 @@ impl<'a> Worlds<'a> {
         Self { scenario, made: Mutex::default(), data: std::sync::OnceLock::new() }
     }
 
-    fn of(&self, seed: u64) -> Result<Arc<World>, Error> {
+    fn of(&self, seed: u64, pool: &rayon::ThreadPool) -> Result<Arc<World>, Error> {
+        // Locked on the run's own thread: a pool thread that waits for a part of its work may take up another run's
+        // work meanwhile, and would wait for its own lock for ever.
         let mut made = self.made.lock().expect("no panic while held");
         if let Some(world) = made.get(&seed).and_then(std::sync::Weak::upgrade) {
             return Ok(world);
@@ -189,11 +191,14 @@ impl<'a> Worlds<'a> {
         let data = match self.data.get() {
             Some(data) => Arc::clone(data),
             None => {
-                let data = fedcote_learn::data::load(&self.scenario.data, &self.scenario.base)?;
+                let scenario = self.scenario;
+                let load = || fedcote_learn::data::load(&scenario.data, &scenario.base);
+                let data = pool.install(load)?;
                 Arc::clone(self.data.get_or_init(|| data))
             }
         };
-        let world = Arc::new(World::new(Arc::clone(self.scenario), data, seed)?);
+        let make = || World::new(Arc::clone(self.scenario), data, seed);
+        let world = Arc::new(pool.install(make)?);
         made.insert(seed, Arc::downgrade(&world));
         Ok(world)
     }
@@ -226,7 +231,7 @@ impl Play<'_> {
         if self.stopping() {
             return Ok(None);
         }
-        let world = pool.install(|| worlds.of(self.run.seed))?;
+        let world = worlds.of(self.run.seed, pool)?;
         let scheme = scenario.schemes.resolve(&self.run.scheme);
         let scheme = scheme.map_err(|(place, reason)| Error::Scenario { place, reason })?;
         let mut engine = Engine::new(world, scheme)?;

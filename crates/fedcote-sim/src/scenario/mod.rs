@@ -8,10 +8,11 @@ mod source;
 
 use std::path::{Path, PathBuf};
 
+use fedcote::estimate::EstimatorKind;
 use fedcote_learn::data::{DataSpec, SetKind, Shape};
 use fedcote_learn::models::ModelSpec;
 use fedcote_radio::NetworkConfig;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use toml::{Table, Value};
 
 pub use presets::{PRESETS, Preset};
@@ -125,8 +126,10 @@ pub struct Server {
     pub knowledge: Knowledge,
     /// Whether each draw of a client uploads on its own, or one upload carries them all.
     pub uploads: fedcote::Uploads,
-    /// How failure probabilities are learnt when `knowledge = "estimated"`.
-    pub estimator: fedcote::estimate::EstimatorKind,
+    /// How failure probabilities are learnt when `knowledge = "estimated"`: a name, or a table with `kind` and
+    /// parameters.
+    #[serde(deserialize_with = "estimator")]
+    pub estimator: EstimatorKind,
     /// The share of draws that go to clients in proportion to their weight, so that nobody is
     /// forgotten while probabilities are being learnt.
     pub exploration: f64,
@@ -140,6 +143,19 @@ impl Default for Server {
             estimator: Default::default(),
             exploration: 0.0,
         }
+    }
+}
+
+fn estimator<'de, D: Deserializer<'de>>(deserializer: D) -> Result<EstimatorKind, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Written {
+        Name(String),
+        Table(EstimatorKind),
+    }
+    match Written::deserialize(deserializer)? {
+        Written::Table(kind) => Ok(kind),
+        Written::Name(name) => name.parse().map_err(serde::de::Error::custom),
     }
 }
 

@@ -1,1 +1,116 @@
+use super::*;
 
+fn parse(text: &str) -> Result<Scenario, Error> {
+    Scenario::parse("mine.toml", text, &[], Path::new("."))
+}
+
+fn refusal(text: &str) -> String {
+    parse(text).unwrap_err().to_string()
+}
+
+fn refused_override(assignment: &str) -> String {
+    let overrides = [assignment.to_owned()];
+    Scenario::parse("mine.toml", "", &overrides, Path::new(".")).unwrap_err().to_string()
+}
+
+#[test]
+fn every_preset_is_sound_and_says_what_it_is() {
+    for name in Preset::names() {
+        let scenario = Scenario::load(&name, &[]).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let walks = scenario.to_table()["network"]["mobility"].as_str() == Some("walk");
+        assert_eq!(walks, name.ends_with("-dynamic"), "{name}");
+    }
+    assert!(PRESETS.iter().all(|preset| preset.summary().len() > 20));
+}
+
+#[test]
+fn what_is_printed_reads_back_the_same() {
+    for name in Preset::names() {
+        let scenario = Scenario::load(&name, &["network.knowledge=estimated".into()]).unwrap();
+        assert_eq!(parse(&scenario.to_toml()).unwrap(), scenario, "{name}");
+    }
+}
+
+#[test]
+fn unknown_keys_name_line_and_remedy() {
+    assert_eq!(
+        refusal("rounds = 3\nround = 5\n"),
+        "mine.toml:2: unknown key `round`; did you mean `rounds`?"
+    );
+    assert_eq!(
+        refusal("rounds = 3\n\n[training]\nrate = 1.0\nbach = 5\n"),
+        "mine.toml:5: unknown key `training.bach`; did you mean `batch`?"
+    );
+    assert_eq!(
+        refusal("[scheme.fedcote]\nkapa = 3.0\n"),
+        "mine.toml:2: unknown key `scheme.fedcote.kapa`; did you mean `kappa`?"
+    );
+    assert_eq!(
+        refusal("[network]\nknowlege = \"known\"\n").split(';').next().unwrap(),
+        "mine.toml:2: unknown key `network.knowlege`"
+    );
+}
+
+#[test]
+fn wrong_values_name_line_and_key() {
+    assert_eq!(
+        refusal("rounds = 3\n[training]\nrate = -1.0\n"),
+        "mine.toml:3: training.rate: must be a positive number"
+    );
+    assert_eq!(refusal("\nrounds = 0\n"), "mine.toml:2: rounds: must be at least 1");
+    assert_eq!(refusal("seeds = [1, 2, 1]\n"), "mine.toml:1: seeds: 1 stands twice");
+    assert!(refusal("schemes = [\"fedcot\"]\n").contains("did you mean `fedcote`?"));
+    assert!(refusal("training = 3\n").contains("must be a table: write [training]"));
+    assert!(refusal("rounds = \"many\"\n").starts_with("mine.toml:1: rounds: invalid type"));
+    assert!(refusal("rounds = = 3\n").starts_with("mine.toml:1: "));
+    let text = "[training]\nlocal_steps = [7, 3]\n";
+    assert!(refusal(text).starts_with("mine.toml:2: training.local_steps: "), "{}", refusal(text));
+}
+
+#[test]
+fn overrides_are_blamed_for_their_own_mistakes() {
+    assert_eq!(
+        refused_override("training.rat=3"),
+        "--set training.rat: unknown key `training.rat`; did you mean `rate`?"
+    );
+    assert_eq!(
+        refused_override("training.rate=-3"),
+        "--set training.rate: training.rate: must be a positive number"
+    );
+    assert!(refused_override("rounds").contains("expected key=value"));
+    assert!(refused_override("rounds.x=1").contains("rounds"));
+}
+
+#[test]
+fn overrides_need_no_quotes() {
+    let overrides = ["data.partition=iid", "seeds=[4,5]", "training.rate=0.5"].map(str::to_owned);
+    let scenario = Scenario::load("quickstart", &overrides).unwrap();
+    assert_eq!(scenario.general.seeds, [4, 5]);
+    assert_eq!(scenario.training.rate, 0.5);
+    assert_eq!(scenario.to_table()["data"]["partition"].as_str(), Some("iid"));
+}
+
+#[test]
+fn a_missing_file_suggests_a_preset() {
+    let error = Scenario::load("quikstart", &[]).unwrap_err().to_string();
+    assert_eq!(error, "quikstart: no such file or preset; did you mean `quickstart`?");
+}
+
+#[test]
+fn the_rate_changes_when_told() {
+    let training = Training { rate_changes: vec![(10, 0.5), (20, 0.25)], ..Default::default() };
+    assert_eq!(
+        [1, 9, 10, 19, 20, 99].map(|r| training.rate_in(r)),
+        [0.05, 0.05, 0.5, 0.5, 0.25, 0.25]
+    );
+}
+
+#[test]
+fn an_estimator_is_named_or_described() {
+    let named = parse("[network]\nestimator = \"window\"\n").unwrap();
+    let full = parse("[network]\nestimator = { kind = \"window\", rounds = 50 }\n").unwrap();
+    assert_eq!(named.server.estimator, full.server.estimator);
+    assert!(
+        refusal("[network]\nestimator = \"windw\"\n").starts_with("mine.toml:2: network.estimator")
+    );
+}

@@ -1,0 +1,170 @@
+//! `fedcote run` as a user meets it: the real program, killed, interrupted, misused.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+const SCENARIO: &str = r#"
+rounds = 60
+clients = 6
+selected = 4
+seeds = [1, 2]
+schemes = ["fedavg", "fedcote", "scaffold"]
+evaluate_every = 5
+checkpoint_every = 3
+[data]
+set = "synthetic"
+samples = 600
+features = 10
+classes = 3
+partition = "dirichlet"
+[model]
+kind = "mlp"
+hidden = [8]
+[training]
+local_steps = 4
+batch = 16
+rate = 0.1
+[network]
+kind = "fixed"
+failure = [0.1, 0.8, 0.4, 0.3, 0.6, 0.0]
+"#;
+
+fn fedcote(folder: &Path, words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fedcote"));
+    command.current_dir(folder).args(words);
+    command
+}
+
+fn output(folder: &Path, words: &[&str]) -> Output {
+    fedcote(folder, words).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("mine.toml"), SCENARIO).unwrap();
+    folder
+}
+
+/// Metrics and models of all runs.
+fn results(out: &Path) -> Vec<Vec<u8>> {
+    let mut files = Vec::new();
+    for scheme in ["fedavg", "fedcote", "scaffold"] {
+        for seed in ["1", "2"] {
+            for name in ["metrics.jsonl", "model.safetensors"] {
+                files.push(fs::read(out.join(scheme).join(seed).join(name)).unwrap());
+            }
+        }
+    }
+    files
+}
+
+#[test]
+fn a_comparison_prints_a_table_and_leaves_a_report() {
+    let folder = folder();
+    let done = output(folder.path(), &["run", "mine.toml"]);
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    let table = text(&done.stdout);
+    for word in ["scheme", "fedavg", "fedcote", "scaffold", "tail acc %", "Report: "] {
+        assert!(table.contains(word), "{word} in {table}");
+    }
+    let out = folder.path().join("runs/mine");
+    for name in ["report.html", "summary.json", "summary.csv", "scenario.toml"] {
+        assert!(out.join(name).is_file(), "{name}");
+    }
+    // A second run takes a folder of its own.
+    let again = output(folder.path(), &["run", "mine.toml", "--json", "--threads", "1"]);
+    assert!(again.status.success() && again.stderr.is_empty(), "{}", text(&again.stderr));
+    let summary: serde_json::Value = serde_json::from_slice(&again.stdout).unwrap();
+    assert_eq!(summary["schemes"][1]["name"], "fedcote");
+    assert!(summary["schemes"][0]["tail_accuracy"]["mean"].as_f64().unwrap() > 0.3);
+    assert_eq!(results(&out), results(&folder.path().join("runs/mine-2")));
+}
+
+/// Twenty kills at whatever moment, each followed by a resume: the same files as an undisturbed run.
+#[test]
+fn twenty_kills_change_nothing() {
+    let folder = folder();
+    let calm = output(folder.path(), &["run", "mine.toml", "--out", "calm", "--json"]);
+    assert!(calm.status.success(), "{}", text(&calm.stderr));
+    for kill in 0..20u64 {
+        let mut child = fedcote(folder.path(), &["run", "mine.toml", "--out", "wild", "--resume", "--json"])
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        // Moments spread over start-up, rounds and checkpoints, from 5 to 100 ms.
+        std::thread::sleep(Duration::from_millis(5 + kill * 37 % 96));
+        // SIGKILL; it fails only when the run has ended.
+        let _ = child.kill();
+        child.wait().unwrap();
+    }
+    let done = output(folder.path(), &["run", "mine.toml", "--out", "wild", "--resume", "--json"]);
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    assert_eq!(results(&folder.path().join("calm")), results(&folder.path().join("wild")));
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_saves_and_says_how_to_go_on() {
+    let folder = folder();
+    let words = ["run", "mine.toml", "--set", "rounds=1000000", "--out", "long"];
+    let child = fedcote(folder.path(), &words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let metrics = folder.path().join("long/fedavg/1/metrics.jsonl");
+    while fs::metadata(&metrics).map_or(0, |file| file.len()) < 1000 {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(killed.success());
+    let done = child.wait_with_output().unwrap();
+    assert_eq!(done.status.code(), Some(1));
+    let told = text(&done.stderr);
+    let advice = "interrupted; go on with: fedcote run mine.toml --set rounds=1000000 --resume --out long";
+    assert!(told.contains(advice), "{told}");
+    assert!(folder.path().join("long/fedavg/1/checkpoint/state.safetensors").is_file());
+}
+
+#[test]
+fn wrong_requests_get_one_line_and_status_2() {
+    let folder = folder();
+    fs::write(folder.path().join("bad.toml"), "rounds = 3\nschemes = [\"fedavg\"]\nclients = -3\n").unwrap();
+    fs::write(folder.path().join("binary.toml"), [0xff, 0xfe, 0x00]).unwrap();
+    fs::create_dir(folder.path().join("used")).unwrap();
+    fs::create_dir(folder.path().join("used/fedavg")).unwrap();
+    for (words, expected) in [
+        (vec!["run", "nothing.toml"], "nothing.toml: no such file or preset"),
+        (vec!["run", "bad.toml"], "bad.toml:3: clients: "),
+        (vec!["run", "binary.toml"], "binary.toml: not a text file"),
+        (vec!["run", "mine.toml", "--set", "rounds"], "--set rounds: expected key=value"),
+        (vec!["run", "mine.toml", "--set", "tranining.rate=1"], "did you mean `training`?"),
+        (vec!["run", "mine.toml", "--out", "used"], "used: has runs already; add --resume"),
+        (vec!["run", "mine.toml", "--seeds", "x"], "invalid value 'x'"),
+    ] {
+        let refused = output(folder.path(), &words);
+        let told = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(2), "{words:?}: {told}");
+        assert!(told.contains(expected), "{words:?}: {told}");
+        assert!(refused.stdout.is_empty(), "{words:?}");
+        if words.len() < 4 {
+            assert_eq!(told.lines().count(), 1, "{told}");
+        }
+    }
+    assert!(!folder.path().join("runs").exists(), "nothing half-written");
+}
+
+#[test]
+fn the_resolved_scenario_runs_the_same() {
+    let folder = folder();
+    let printed = output(folder.path(), &["run", "mine.toml", "--print-config"]);
+    fs::write(folder.path().join("printed.toml"), printed.stdout).unwrap();
+    for scenario in ["mine.toml", "printed.toml"] {
+        let words = ["run", scenario, "--out", scenario.split('.').next().unwrap(), "--json"];
+        let done = output(folder.path(), &words);
+        assert!(done.status.success(), "{}", text(&done.stderr));
+    }
+    assert_eq!(results(&folder.path().join("mine")), results(&folder.path().join("printed")));
+}

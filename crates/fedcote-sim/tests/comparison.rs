@@ -1,0 +1,156 @@
+//! Whole comparisons in a folder: threads, interruptions, refusals.
+
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use fedcote_sim::Scenario;
+use fedcote_sim::comparison::{Control, Event, RunId, compare};
+use fedcote_sim::summary::Summary;
+
+const TEXT: &str = r#"
+rounds = 12
+clients = 6
+selected = 4
+seeds = [1, 2]
+schemes = ["fedavg", "scaffold", "fedcote-memory", "newt"]
+evaluate_every = 3
+checkpoint_every = 4
+[data]
+set = "synthetic"
+samples = 300
+features = 6
+classes = 3
+partition = "dirichlet"
+[model]
+kind = "mlp"
+hidden = [5]
+[training]
+local_steps = [1, 4]
+batch = 8
+rate = 0.1
+[network]
+kind = "fixed"
+failure = [0.1, 0.8, 0.4, 0.3, 0.6, 0.0]
+knowledge = "estimated"
+exploration = 0.05
+"#;
+
+fn scenario(text: &str) -> Scenario {
+    Scenario::parse("test", text, &[], ".".as_ref()).unwrap()
+}
+
+fn control(threads: usize, resume: bool, stop: &AtomicBool) -> Control<'_> {
+    Control { threads, resume, stop, command: "fedcote run".to_owned() }
+}
+
+fn finish(text: &str, out: &Path, threads: usize, resume: bool) -> Summary {
+    let stop = AtomicBool::new(false);
+    compare(&scenario(text), out, &control(threads, resume, &stop), &|_: &RunId, _: Event| {})
+        .unwrap()
+        .expect("nobody interrupts")
+}
+
+/// All files of the runs that must not depend on threads or interruptions.
+fn results(out: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut files = Vec::new();
+    for scheme in ["fedavg", "scaffold", "fedcote-memory", "newt"] {
+        for seed in ["1", "2"] {
+            for name in ["metrics.jsonl", "model.safetensors", "clients.json", "config.toml"] {
+                let path = out.join(scheme).join(seed).join(name);
+                files.push((
+                    path.file_name().unwrap().to_string_lossy().into_owned(),
+                    fs::read(path).unwrap(),
+                ));
+            }
+        }
+    }
+    files
+}
+
+#[test]
+fn neither_threads_nor_interruptions_change_a_bit() {
+    let folder = tempfile::tempdir().unwrap();
+    let (one, two, broken) =
+        (folder.path().join("one"), folder.path().join("two"), folder.path().join("broken"));
+    finish(TEXT, &one, 1, false);
+    finish(TEXT, &two, 2, false);
+    assert_eq!(results(&one), results(&two));
+    // Stop after a few rounds, again and again, until it is through.
+    let mut stops = 0;
+    loop {
+        let stop = AtomicBool::new(false);
+        let rounds = AtomicU32::new(0);
+        let listener = |_: &RunId, event: Event| {
+            if matches!(event, Event::Round(_)) && rounds.fetch_add(1, Ordering::Relaxed) > 6 {
+                stop.store(true, Ordering::Relaxed);
+            }
+        };
+        let control = control(2, true, &stop);
+        if compare(&scenario(TEXT), &broken, &control, &listener).unwrap().is_some() {
+            break;
+        }
+        stops += 1;
+        assert!(stops < 100, "it never ends");
+    }
+    assert!(stops > 5, "{stops}");
+    assert_eq!(results(&one), results(&broken));
+}
+
+#[test]
+fn finished_runs_are_skipped_and_damaged_checkpoints_cost_only_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path();
+    let before = finish(TEXT, out, 2, false);
+    let stop = AtomicBool::new(false);
+    let skipped = AtomicU32::new(0);
+    let listener = |_: &RunId, event: Event| match event {
+        Event::Skipped(_) => {
+            skipped.fetch_add(1, Ordering::Relaxed);
+        }
+        other => panic!("{other:?}"),
+    };
+    let again =
+        compare(&scenario(TEXT), out, &control(2, true, &stop), &listener).unwrap().unwrap();
+    assert_eq!(skipped.into_inner(), 8);
+    assert_eq!(again, before);
+    // A run that lost its end and has a damaged checkpoint begins anew and ends the same.
+    let expected = results(out);
+    let run = out.join("scaffold").join("2");
+    fs::remove_file(run.join("finished.json")).unwrap();
+    fs::create_dir(run.join("checkpoint")).unwrap();
+    fs::write(run.join("checkpoint").join("state.safetensors"), b"not a checkpoint").unwrap();
+    finish(TEXT, out, 2, true);
+    assert_eq!(results(out), expected);
+}
+
+#[test]
+fn used_folders_and_other_scenarios_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path();
+    finish(TEXT, out, 2, false);
+    let refusal = |text: &str, resume: bool| {
+        let stop = AtomicBool::new(false);
+        compare(&scenario(text), out, &control(1, resume, &stop), &|_: &RunId, _: Event| {})
+            .unwrap_err()
+            .to_string()
+    };
+    assert!(refusal(TEXT, false).contains("add --resume"));
+    let other = TEXT.replace("rate = 0.1", "rate = 0.2");
+    assert!(refusal(&other, true).contains("`training.rate` differs"), "{}", refusal(&other, true));
+}
+
+#[test]
+fn a_run_that_blows_up_says_so_and_counts() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = TEXT
+        .replace("rate = 0.1", "rate = 1e30")
+        .replace("\"scaffold\", \"fedcote-memory\", \"newt\"", "\"ideal\"");
+    let summary = finish(&text, folder.path(), 2, false);
+    for scheme in &summary.schemes {
+        assert_eq!((scheme.diverged, scheme.seeds), (2, 2), "{scheme:?}");
+        assert!((scheme.test_accuracy.unwrap().mean - 1.0 / 3.0).abs() < 1e-12);
+    }
+    let metrics = fs::read_to_string(folder.path().join("fedavg/1/metrics.jsonl")).unwrap();
+    assert!(metrics.lines().last().unwrap().starts_with("{\"diverged_at\":"), "{metrics}");
+}

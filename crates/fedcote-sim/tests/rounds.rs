@@ -1,0 +1,273 @@
+//! Rounds on tiny federations, against what the mathematics says.
+
+use std::sync::Arc;
+
+use fedcote::random::Key;
+use fedcote_learn::models::{Batch, Model, Parameter, Workspace};
+use fedcote_sim::{Engine, Error, Outcome, RoundReport, Scenario, World};
+
+fn world(text: &str) -> World {
+    let scenario = Scenario::parse("test", text, &[], ".".as_ref()).unwrap();
+    let data = fedcote_learn::data::load(&scenario.data, &scenario.base).unwrap();
+    World::new(Arc::new(scenario), data, 1).unwrap()
+}
+
+fn engine(world: World, scheme: &str) -> Engine {
+    let scheme = world.scenario.schemes.resolve(scheme).unwrap();
+    Engine::new(Arc::new(world), scheme).unwrap()
+}
+
+fn play(engine: &mut Engine, round: u32) -> RoundReport {
+    match engine.step(round).unwrap() {
+        Outcome::Done(report) => report,
+        Outcome::Diverged => panic!("diverged in round {round}"),
+    }
+}
+
+/// A quadratic a client: the loss of a sample with label y is ½ a_y (w − b_y)².
+struct Quadratic {
+    parameters: Vec<Parameter>,
+    curvature: [f32; 2],
+    minimum: [f32; 2],
+}
+
+impl Quadratic {
+    fn new(curvature: [f32; 2], minimum: [f32; 2]) -> Box<Self> {
+        let parameters = Parameter::table([("w".to_owned(), vec![1])]);
+        Box::new(Self { parameters, curvature, minimum })
+    }
+}
+
+impl Model for Quadratic {
+    fn parameters(&self) -> &[Parameter] {
+        &self.parameters
+    }
+
+    fn inputs(&self) -> usize {
+        2
+    }
+
+    fn classes(&self) -> usize {
+        2
+    }
+
+    fn initialise(&self, _key: Key) -> Vec<f32> {
+        vec![0.0]
+    }
+
+    fn workspace(&self, _batch: usize) -> Workspace {
+        Workspace::new(())
+    }
+
+    fn loss_and_gradient(
+        &self,
+        weights: &[f32],
+        batch: &Batch,
+        gradient: &mut [f32],
+        _workspace: &mut Workspace,
+    ) -> f32 {
+        gradient[0] = 0.0;
+        let mut loss = 0.0;
+        for &label in batch.labels {
+            let (a, b) = (self.curvature[usize::from(label)], self.minimum[usize::from(label)]);
+            gradient[0] += a * (weights[0] - b) / batch.labels.len() as f32;
+            loss += 0.5 * a * (weights[0] - b).powi(2) / batch.labels.len() as f32;
+        }
+        loss
+    }
+
+    fn logits<'w>(&self, _: &[f32], _: &Batch, _: &'w mut Workspace) -> &'w [f32] {
+        &[]
+    }
+}
+
+/// Four clients with one label each, two of either label.
+const ONE_LABEL: &str = r#"
+clients = 4
+selected = 4
+schemes = ["everyone", "everyone-scaffold"]
+[data]
+set = "synthetic"
+samples = 80
+features = 2
+classes = 2
+partition = "one-label"
+[model]
+kind = "softmax"
+[training]
+local_steps = 10
+batch = 20
+rate = 0.1
+[network]
+kind = "perfect"
+[scheme.everyone]
+base = "gs"
+[scheme.everyone-scaffold]
+base = "gs"
+local = "scaffold"
+"#;
+
+/// With curvatures 1 and 3 and minima 0 and 1 the optimum is 3/4. Ten local steps pull FedAvg towards the mean of the
+/// clients' own minima; SCAFFOLD's control variates take that away.
+#[test]
+fn scaffold_reaches_the_optimum_where_fedavg_is_biased() {
+    let last = |scheme: &str| {
+        let mut world = world(ONE_LABEL);
+        world.model = Quadratic::new([1.0, 3.0], [0.0, 1.0]);
+        let mut engine = engine(world, scheme);
+        for round in 1..=200 {
+            assert_eq!(play(&mut engine, round).arrived.len(), 4);
+        }
+        f64::from(engine.global()[0])
+    };
+    // FedAvg's fixed point: (1 − r₁) w + (1 − r₃)(w − 1) = 0 with r_a = (1 − 0.1 a)^10.
+    let (one, three) = (1.0 - 0.9f64.powi(10), 1.0 - 0.7f64.powi(10));
+    let biased = three / (one + three);
+    assert!((last("everyone") - biased).abs() < 1e-5, "{} {biased}", last("everyone"));
+    assert!((last("everyone-scaffold") - 0.75).abs() < 1e-5, "{}", last("everyone-scaffold"));
+    assert!((biased - 0.75).abs() > 0.1);
+}
+
+#[test]
+fn an_update_that_is_no_number_is_a_failed_upload() {
+    let mut world = world(ONE_LABEL);
+    world.model = Quadratic::new([f32::NAN, 1.0], [0.0, 1.0]);
+    let healthy: Vec<u32> =
+        (0..4).filter(|&client| world.federation.labels(client as usize)[1] == 1.0).collect();
+    let mut engine = engine(world, "everyone");
+    let arrived: Vec<u32> =
+        play(&mut engine, 1).arrived.iter().map(|(client, _)| *client).collect();
+    assert_eq!(arrived, healthy);
+    assert!(engine.global()[0].is_finite());
+}
+
+#[test]
+fn when_every_update_is_no_number_the_run_has_diverged() {
+    let mut world = world(ONE_LABEL);
+    world.model = Quadratic::new([f32::NAN, f32::NAN], [0.0, 1.0]);
+    let mut engine = engine(world, "everyone");
+    assert!(matches!(engine.step(1).unwrap(), Outcome::Diverged));
+}
+
+/// Five clients of which some fail often; K = 3, so retries happen.
+fn lossy(extra: &str, failure: &str) -> String {
+    format!(
+        r#"
+clients = 5
+selected = 3
+schemes = ["fedavg", "fedcote"]
+[data]
+set = "synthetic"
+samples = 100
+features = 2
+classes = 2
+partition = "dirichlet"
+concentration = 1.0
+[model]
+kind = "softmax"
+[training]
+local_steps = 1
+batch = 1
+rate = 0.01
+[network]
+kind = "fixed"
+failure = {failure}
+{extra}
+"#
+    )
+}
+
+/// Over many rounds a client's share of the aggregate is the appearance that the library computes.
+#[test]
+fn shares_in_the_aggregate_are_the_effective_appearance() {
+    const ROUNDS: u32 = 40_000;
+    for (uploads, draws, scheme) in [
+        ("per-draw", "independent", "fedavg"),
+        ("per-draw", "independent", "fedcote"),
+        ("per-draw", "systematic", "fedcote"),
+        ("per-client", "independent", "fedcote"),
+        ("per-client", "systematic", "fedavg"),
+    ] {
+        let extra = format!("uploads = \"{uploads}\"\n[scheme.{scheme}]\ndraws = \"{draws}\"\n");
+        let mut engine = engine(world(&lossy(&extra, "[0.05, 0.9, 0.5, 0.7, 0.3]")), scheme);
+        let mut sum = [0.0; 5];
+        let mut squares = [0.0; 5];
+        let mut retried = 0;
+        for round in 1..=ROUNDS {
+            let report = play(&mut engine, round);
+            retried += u32::from(report.attempts > 1);
+            let total: u32 = report.arrived.iter().map(|(_, copies)| copies).sum();
+            for (client, copies) in report.arrived {
+                let share = f64::from(copies) / f64::from(total);
+                sum[client as usize] += share;
+                squares[client as usize] += share * share;
+            }
+        }
+        assert!(retried > 100, "{scheme} {uploads} {draws}: retries must happen to be tested");
+        let rounds = f64::from(ROUNDS);
+        for (client, expected) in engine.probabilities().unwrap().appearance.iter().enumerate() {
+            let mean = sum[client] / rounds;
+            let error = ((squares[client] / rounds - mean * mean) / rounds).sqrt();
+            // Five means a case and five cases: 4.5 standard errors are exceeded once in 6,000 such tests.
+            assert!(
+                (mean - expected).abs() <= 4.5 * error + 1e-12,
+                "{scheme} {uploads} {draws} client {client}: {mean} ± {error}, expected {expected}"
+            );
+        }
+    }
+}
+
+#[test]
+fn who_can_never_arrive_is_drawn_over() {
+    // Clients 1 to 4 are dead: many draws hold nobody who can arrive.
+    let mut engine = engine(world(&lossy("", "[0.5, 1.0, 1.0, 1.0, 1.0]")), "fedavg");
+    for round in 1..=50 {
+        assert!(play(&mut engine, round).arrived.iter().all(|(client, _)| *client == 0));
+    }
+}
+
+#[test]
+fn a_network_without_hope_ends_with_an_error() {
+    let scenario = lossy("", "[1.0, 1.0, 1.0, 1.0, 1.0]");
+    for scheme in ["fedavg", "fedcote"] {
+        let error = engine(world(&scenario), scheme).step(1).err().expect("nothing can arrive");
+        assert!(matches!(error, Error::NothingArrives { .. } | Error::Selection(_)), "{error}");
+    }
+}
+
+/// All named schemes play, save and restore in the middle, and end with the same bits.
+#[test]
+fn every_scheme_goes_on_from_what_was_saved() {
+    for (name, _) in fedcote_sim::scheme::NAMED {
+        let extra = "knowledge = \"estimated\"\nexploration = 0.1\n";
+        let text = lossy(extra, "[0.05, 0.6, 0.5, 0.7, 0.3]");
+        let mut whole = engine(world(&text), name);
+        let mut reports: Vec<RoundReport> = (1..=12).map(|round| play(&mut whole, round)).collect();
+        let mut first = engine(world(&text), name);
+        (1..=5).for_each(|round| assert_eq!(play(&mut first, round), reports[round as usize - 1]));
+        let saved = first.save();
+        let mut second = engine(world(&text), name);
+        second.restore(&saved).unwrap();
+        for round in 6..=12 {
+            assert_eq!(play(&mut second, round), reports[round as usize - 1], "{name} {round}");
+        }
+        assert_eq!(second.global(), whole.global(), "{name}");
+        assert_eq!(second.save(), whole.save(), "{name}");
+        reports.clear();
+    }
+}
+
+/// Schemes meet the same network: whoever is drawn in the same round by two schemes fares the same.
+#[test]
+fn all_schemes_meet_the_same_network() {
+    let text = lossy("", "[0.05, 0.6, 0.5, 0.7, 0.3]");
+    let mut fedavg = engine(world(&text), "fedavg");
+    let mut prox = engine(world(&text), "fedprox");
+    for round in 1..=30 {
+        let (one, two) = (play(&mut fedavg, round), play(&mut prox, round));
+        assert_eq!(
+            (one.selected, one.arrived, one.attempts),
+            (two.selected, two.arrived, two.attempts)
+        );
+    }
+}
