@@ -26,12 +26,20 @@ pub fn save(path: &Path, round: u32, seconds: f64, saved: &Saved) -> Result<(), 
     for (name, bytes) in &tensors {
         views.push((*name, view(Dtype::F32, bytes)?));
     }
-    let sums = std::iter::once(checksum(&values)).chain(tensors.iter().map(|t| checksum(&t.1)));
-    let sums = sums.collect::<Vec<_>>().join(",");
+    let sums: Vec<String> = std::iter::once((VALUES, &values))
+        .chain(tensors.iter().map(|(name, bytes)| (*name, bytes)))
+        .map(|(name, bytes)| named_checksum(name, bytes))
+        .collect();
+    let sums = sums.join(",");
     let metadata = HashMap::from([("checksums".to_owned(), sums)]);
     let contents = safetensors::serialize(views, Some(metadata))
         .map_err(|error| Error::folder(path, error.to_string()))?;
     Ok(fedcote_learn::checkpoint::write(path, &contents)?)
+}
+
+/// A damaged name is damage too.
+fn named_checksum(name: &str, bytes: &[u8]) -> String {
+    format!("{name}:{}", checksum(bytes))
 }
 
 fn view(kind: Dtype, bytes: &[u8]) -> Result<TensorView<'_>, Error> {
@@ -57,14 +65,14 @@ fn understand(bytes: &[u8]) -> Option<Resumed> {
     let sums = header.metadata().as_ref()?.get("checksums")?.clone();
     let mut saved = Saved::default();
     let values = file.tensor(VALUES).ok()?;
-    let mut found = vec![checksum(values.data())];
+    let mut found = vec![named_checksum(VALUES, values.data())];
     let (round, seconds, small) = serde_json::from_slice(values.data()).ok()?;
     saved.values = small;
     let mut names: Vec<&str> = file.names().into_iter().filter(|name| *name != VALUES).collect();
     names.sort_unstable();
     for name in names {
         let tensor = file.tensor(name).ok()?;
-        found.push(checksum(tensor.data()));
+        found.push(named_checksum(name, tensor.data()));
         let chunks = tensor.data().chunks_exact(4);
         let slice = chunks.map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
         saved.tensors.insert(name.to_owned(), slice);
