@@ -192,7 +192,9 @@ impl Outcome<'_> {
             format!("{:.2}", self.expected_arrivals),
         ]);
         if let Some(optimality) = self.optimality {
-            sums.push(["optimality".into(), String::new(), scientific(optimality)]);
+            // Below this it is rounding, which differs between machines.
+            let shown = if optimality < 1e-12 { "< 1e-12".into() } else { scientific(optimality) };
+            sums.push(["optimality".into(), String::new(), shown]);
         }
         write!(out, "\n{}", sums.render(style))?;
         for warning in self.warnings {
