@@ -25,3 +25,8 @@ pub use error::{Error, MAX_DRAWS};
 pub use federation::{Federation, FederationSpec};
 pub use procedure::{Draws, Uploads};
 pub use solve::{Evaluation, Method, Options, Solution, Warning, evaluate, evaluate_for, select};
+
+/// The README's example, compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
