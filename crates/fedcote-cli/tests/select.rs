@@ -58,9 +58,9 @@ fn select_prints_one_json_document() {
     let clients = document["clients"].as_array().expect("a list");
     assert_eq!(clients.len(), 2);
     let number = |client: usize, field: &str| clients[client][field].as_f64().expect("a number");
-    for client in 0..2 {
-        assert!((number(client, "appearance") - 0.5).abs() < 1e-9);
-        assert_eq!(clients[client]["eligible"], true);
+    for client in clients {
+        assert!((client["appearance"].as_f64().expect("a number") - 0.5).abs() < 1e-9);
+        assert_eq!(client["eligible"], true);
     }
     // By hand, K = 2: β̄_a = s² + 2 s (1−s) · 0.9·1.6 / (2 (1 − 0.06)) = ½.
     let s = number(0, "selection");

@@ -121,6 +121,23 @@ pub fn compare(
     Ok(Some(summary))
 }
 
+/// Plays some runs of a scenario in a folder, and goes on with those that were begun; the caller sees to it that
+/// nobody else plays them. False means that it was interrupted.
+pub fn play(
+    scenario: &Scenario,
+    out: &Path,
+    runs: &[RunId],
+    control: &Control,
+    listener: &dyn Listener,
+) -> Result<bool, Error> {
+    let folders = runs
+        .iter()
+        .map(|run| RunFolder::open(out, scenario, &run.scheme, run.seed))
+        .collect::<Result<Vec<_>, _>>()?;
+    let results = play_all(&Arc::new(scenario.clone()), runs, &folders, control, listener)?;
+    Ok(results.iter().all(Option::is_some))
+}
+
 fn write(path: &Path, contents: &[u8]) -> Result<(), Error> {
     Ok(fedcote_learn::checkpoint::write(path, contents)?)
 }
@@ -262,7 +279,7 @@ impl Play<'_> {
             metrics.add(&report)?;
             self.listener.event(self.run, Event::Round(&report));
             let stop = self.stopping() && round < rounds;
-            if stop || round % scenario.general.checkpoint_every == 0 {
+            if stop || round.is_multiple_of(scenario.general.checkpoint_every) {
                 metrics.sync()?;
                 self.folder.checkpoint(round, seconds(), &engine.save())?;
             }
@@ -355,7 +372,7 @@ fn play_round(
 ) -> Result<Option<RoundReport>, Error> {
     let Outcome::Done(mut report) = engine.step(round)? else { return Ok(None) };
     let general = &scenario.general;
-    if round % general.evaluate_every == 0 || round == general.rounds {
+    if round.is_multiple_of(general.evaluate_every) || round == general.rounds {
         report.evaluation = Some(engine.evaluate());
     }
     Ok(Some(report))
