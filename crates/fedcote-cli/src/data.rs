@@ -1,7 +1,6 @@
 //! `fedcote data`: which data sets there are, whether a folder holds one, and how to get one.
 
 use std::fs;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -100,14 +99,16 @@ const KNOWN: [Known; 4] = [
 
 fn list(json: bool) -> Result<(), Error> {
     if json {
-        return print(&(serde_json::to_string_pretty(&KNOWN).map_err(Error::work)? + "\n"));
+        return crate::output::print(
+            &(serde_json::to_string_pretty(&KNOWN).map_err(Error::work)? + "\n"),
+        );
     }
     let mut table =
         Table::new([("set", Align::Left), ("what", Align::Left), ("keys of [data]", Align::Left)]);
     for Known { set, what, needs } in KNOWN {
         table.push([set, what, needs].map(str::to_owned));
     }
-    print(&table.render(styled()))
+    crate::output::print(&table.render(styled()))
 }
 
 #[derive(Serialize)]
@@ -129,7 +130,9 @@ fn check(set: &Path, json: bool) -> Result<(), Error> {
     let data = load(&spec, Path::new("")).map_err(Error::request)?;
     let document = describe(&spec, &data);
     if json {
-        return print(&(serde_json::to_string_pretty(&document).map_err(Error::work)? + "\n"));
+        return crate::output::print(
+            &(serde_json::to_string_pretty(&document).map_err(Error::work)? + "\n"),
+        );
     }
     let Document { set, name, height, width, channels, classes, .. } = document;
     let mut text = format!("{name} ({set}): {height}×{width}×{channels}, {classes} classes\n");
@@ -145,7 +148,7 @@ fn check(set: &Path, json: bool) -> Result<(), Error> {
     }
     let sum = |counts: &[u64]| counts.iter().sum::<u64>().to_string();
     table.push(["all".into(), sum(&document.train), sum(&document.test)]);
-    print(&(text + &table.render(styled())))
+    crate::output::print(&(text + &table.render(styled())))
 }
 
 /// What kind of data set a name or a folder is.
@@ -241,13 +244,5 @@ fn download(address: &str, file: &Path) -> Result<(), Error> {
         Ok(())
     } else {
         Err(Error::work(format!("curl failed ({status}); {by_hand}")))
-    }
-}
-
-fn print(text: &str) -> Result<(), Error> {
-    // A reader that has seen enough, such as `head`, is no failure.
-    match io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Error::work(error)),
-        _ => Ok(()),
     }
 }

@@ -5,6 +5,8 @@ mod error;
 mod evaluate;
 mod network;
 mod outcome;
+mod output;
+mod paper;
 mod problem;
 mod report;
 mod run;
@@ -30,6 +32,7 @@ enum Command {
     Select(select::Args),
     Evaluate(evaluate::Args),
     Network(network::Args),
+    Paper(paper::Args),
     Report(report::Args),
     Data(data::Args),
     /// Print a completion script for a shell
@@ -48,6 +51,7 @@ fn main() -> ExitCode {
         Command::Select(args) => select::run(args),
         Command::Evaluate(args) => evaluate::run(args),
         Command::Network(args) => network::run(args),
+        Command::Paper(args) => paper::run(args),
         Command::Report(args) => report::run(args),
         Command::Data(args) => data::run(args),
         Command::Completions { shell } => {

@@ -74,8 +74,8 @@ struct Document<'a> {
 }
 
 pub fn run(args: Args) -> Result<(), Error> {
-    let scenario = Scenario::load(&args.scenario, &args.set).map_err(refused)?;
-    let parameters = scenario.model_parameters().map_err(refused)?;
+    let scenario = Scenario::load(&args.scenario, &args.set).map_err(Error::from)?;
+    let parameters = scenario.model_parameters().map_err(Error::from)?;
     let seed = args.seed.or(scenario.general.seeds.first().copied()).unwrap_or(1);
     let (config, clients) = (&scenario.network, scenario.general.clients);
     let network =
@@ -91,25 +91,16 @@ pub fn run(args: Args) -> Result<(), Error> {
         write_whole(file, drawing.document().as_bytes())?;
     }
 
-    let mut out = io::BufWriter::new(io::stdout().lock());
-    let written = if args.json {
-        let document =
-            Document { round: args.round, seed, rate_bps: network.rate_bps(), clients: rows };
-        serde_json::to_writer(&mut out, &document)
-            .map_err(io::Error::from)
-            .and_then(|()| writeln!(out))
-    } else {
-        table(&rows, network.rate_bps(), &mut out)
-    };
-    match written.and_then(|()| out.flush()) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        Err(error) => Err(Error::work(format!("standard output: {error}"))),
-        Ok(()) => Ok(()),
-    }
-}
-
-fn refused(error: fedcote_sim::Error) -> Error {
-    if error.is_request() { Error::request(error) } else { Error::work(error) }
+    crate::output::write(|mut out| {
+        if args.json {
+            let document =
+                Document { round: args.round, seed, rate_bps: network.rate_bps(), clients: rows };
+            serde_json::to_writer(&mut out, &document)?;
+            writeln!(out)
+        } else {
+            table(&rows, network.rate_bps(), out)
+        }
+    })
 }
 
 fn rows(network: &Network, round: u32) -> Vec<Row<'_>> {

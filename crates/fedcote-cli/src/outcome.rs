@@ -79,21 +79,17 @@ pub struct Outcome<'a> {
 }
 
 impl Outcome<'_> {
-    /// Prints to standard output. A reader that stops reading (`| head`) is no failure.
+    /// Prints to standard output.
     pub fn print(&self, format: Format) -> Result<(), Error> {
-        let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
-        let written = if format.json {
-            self.json(&mut out)
-        } else if format.csv {
-            self.csv(&mut out)
-        } else {
-            self.table(&mut out)
-        };
-        match written.and_then(|()| out.flush()) {
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-            Err(error) => Err(Error::work(format!("standard output: {error}"))),
-            Ok(()) => Ok(()),
-        }
+        crate::output::write(|out| {
+            if format.json {
+                self.json(out)
+            } else if format.csv {
+                self.csv(out)
+            } else {
+                self.table(out)
+            }
+        })
     }
 
     // Written by hand: a million clients as a tree of values would need ten times the memory.

@@ -25,13 +25,13 @@ pub struct Args {
 
 pub fn run(args: Args) -> Result<(), Error> {
     let path = report::write(&args.folders, args.out.as_deref()).map_err(explain)?;
-    println!("{}", path.display());
+    let mut text = format!("{}\n", path.display());
     if let Some(folder) = &args.export {
         for path in report::export(&args.folders, folder).map_err(explain)? {
-            println!("{}", path.display());
+            text += &format!("{}\n", path.display());
         }
     }
-    Ok(())
+    crate::output::print(&text)
 }
 
 pub fn explain(error: fedcote_plot::Error) -> Error {

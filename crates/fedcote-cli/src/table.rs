@@ -96,6 +96,11 @@ mod tests {
         assert_eq!(table.render(false), "client     weight\né             0.5\nlong-name\n");
         table.mark(0, 1);
         let bold = table.render(true);
-        assert!(bold.starts_with("\x1b[1mclient\x1b[0m     \x1b[1mweight\x1b[0m\né             \x1b[1m0.5\x1b[0m\n"), "{bold:?}");
+        assert!(
+            bold.starts_with(
+                "\x1b[1mclient\x1b[0m     \x1b[1mweight\x1b[0m\né             \x1b[1m0.5\x1b[0m\n"
+            ),
+            "{bold:?}"
+        );
     }
 }

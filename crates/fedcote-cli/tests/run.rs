@@ -93,10 +93,11 @@ fn twenty_kills_change_nothing() {
     let calm = output(folder.path(), &["run", "mine.toml", "--out", "calm", "--json"]);
     assert!(calm.status.success(), "{}", text(&calm.stderr));
     for kill in 0..20u64 {
-        let mut child = fedcote(folder.path(), &["run", "mine.toml", "--out", "wild", "--resume", "--json"])
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
+        let mut child =
+            fedcote(folder.path(), &["run", "mine.toml", "--out", "wild", "--resume", "--json"])
+                .stdout(Stdio::null())
+                .spawn()
+                .unwrap();
         // Moments spread over start-up, rounds and checkpoints, from 5 to 100 ms.
         std::thread::sleep(Duration::from_millis(5 + kill * 37 % 96));
         // SIGKILL; it fails only when the run has ended.
@@ -113,7 +114,11 @@ fn twenty_kills_change_nothing() {
 fn an_interrupt_saves_and_says_how_to_go_on() {
     let folder = folder();
     let words = ["run", "mine.toml", "--set", "rounds=1000000", "--out", "long"];
-    let child = fedcote(folder.path(), &words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let child = fedcote(folder.path(), &words)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     let metrics = folder.path().join("long/fedavg/1/metrics.jsonl");
     while fs::metadata(&metrics).map_or(0, |file| file.len()) < 1000 {
         std::thread::sleep(Duration::from_millis(5));
@@ -123,7 +128,8 @@ fn an_interrupt_saves_and_says_how_to_go_on() {
     let done = child.wait_with_output().unwrap();
     assert_eq!(done.status.code(), Some(1));
     let told = text(&done.stderr);
-    let advice = "interrupted; go on with: fedcote run mine.toml --set rounds=1000000 --resume --out long";
+    let advice =
+        "interrupted; go on with: fedcote run mine.toml --set rounds=1000000 --resume --out long";
     assert!(told.contains(advice), "{told}");
     assert!(folder.path().join("long/fedavg/1/checkpoint/state.safetensors").is_file());
 }
@@ -131,7 +137,8 @@ fn an_interrupt_saves_and_says_how_to_go_on() {
 #[test]
 fn wrong_requests_get_one_line_and_status_2() {
     let folder = folder();
-    fs::write(folder.path().join("bad.toml"), "rounds = 3\nschemes = [\"fedavg\"]\nclients = -3\n").unwrap();
+    fs::write(folder.path().join("bad.toml"), "rounds = 3\nschemes = [\"fedavg\"]\nclients = -3\n")
+        .unwrap();
     fs::write(folder.path().join("binary.toml"), [0xff, 0xfe, 0x00]).unwrap();
     fs::create_dir(folder.path().join("used")).unwrap();
     fs::create_dir(folder.path().join("used/fedavg")).unwrap();
@@ -167,4 +174,19 @@ fn the_resolved_scenario_runs_the_same() {
         assert!(done.status.success(), "{}", text(&done.stderr));
     }
     assert_eq!(results(&folder.path().join("mine")), results(&folder.path().join("printed")));
+}
+
+/// A reader that had seen enough used to end the program with a panic.
+#[cfg(unix)]
+#[test]
+fn a_reader_that_stops_reading_is_no_failure() {
+    let folder = folder();
+    let fedcote = env!("CARGO_BIN_EXE_fedcote");
+    for words in ["run --print-config", "run mine.toml --json --set rounds=1", "network --json"] {
+        let script = format!("'{fedcote}' {words} 2>err | true; test ! -s err");
+        let done =
+            Command::new("sh").current_dir(folder.path()).args(["-c", &script]).status().unwrap();
+        let told = fs::read_to_string(folder.path().join("err")).unwrap();
+        assert!(done.success(), "{words}: {told}");
+    }
 }

@@ -1,6 +1,6 @@
 //! `fedcote run`: a comparison of schemes.
 
-mod progress;
+pub(crate) mod progress;
 mod table;
 
 use std::io::IsTerminal;
@@ -65,15 +65,15 @@ pub fn run(args: Args) -> Result<(), Error> {
     }
     let scenario = Scenario::load(&args.scenario, &overrides).map_err(Error::from)?;
     if args.print_config {
-        print!("{}", scenario.to_toml());
-        return Ok(());
+        return crate::output::print(&scenario.to_toml());
     }
     let out = match &args.out {
         Some(out) => out.clone(),
         None => default_out(&args.scenario, args.resume),
     };
     let stop = stop_on_signal()?;
-    let control = Control { threads: args.threads, resume: args.resume, stop, command: command_line() };
+    let control =
+        Control { threads: args.threads, resume: args.resume, stop, command: command_line() };
     let progress = progress::Progress::new(&scenario, progress::Style::of(args.json));
     let summary = compare(&scenario, &out, &control, &progress).map_err(Error::from)?;
     progress.finish();
@@ -84,14 +84,14 @@ pub fn run(args: Args) -> Result<(), Error> {
             out.display()
         )));
     };
-    let report = fedcote_plot::report::write(&[out.clone()], None).map_err(crate::report::explain)?;
-    if args.json {
-        println!("{}", serde_json::to_string_pretty(&summary).expect("plain data"));
+    let report = fedcote_plot::report::write(std::slice::from_ref(&out), None)
+        .map_err(crate::report::explain)?;
+    crate::output::print(&if args.json {
+        format!("{}\n", serde_json::to_string_pretty(&summary).expect("plain data"))
     } else {
-        print!("{}", table::render(&summary, crate::table::styled()));
-        println!("\nReport: {}", report.display());
-    }
-    Ok(())
+        let table = table::render(&summary, crate::table::styled());
+        format!("{table}\nReport: {}\n", report.display())
+    })
 }
 
 impl From<fedcote_sim::Error> for Error {
@@ -115,7 +115,7 @@ fn default_out(scenario: &str, resume: bool) -> PathBuf {
 }
 
 /// Ctrl-C, SIGTERM and SIGHUP finish the round, save and stop; a second one stops at once.
-fn stop_on_signal() -> Result<&'static AtomicBool, Error> {
+pub(crate) fn stop_on_signal() -> Result<&'static AtomicBool, Error> {
     static STOP: AtomicBool = AtomicBool::new(false);
     let quiet = !std::io::stderr().is_terminal();
     ctrlc::set_handler(move || {
@@ -131,7 +131,7 @@ fn stop_on_signal() -> Result<&'static AtomicBool, Error> {
 }
 
 /// The command as typed, with the program's name in place of its path.
-fn command_line() -> String {
+pub(crate) fn command_line() -> String {
     let quoted = std::env::args().skip(1).map(|word| {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./,:".contains(c);
         if word.chars().all(plain) { word } else { format!("'{}'", word.replace('\'', "'\\''")) }

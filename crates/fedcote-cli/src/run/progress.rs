@@ -55,16 +55,31 @@ impl Progress {
     /// Nothing begun yet.
     pub fn new(scenario: &Scenario, style: Style) -> Self {
         let general = &scenario.general;
+        let width = general.schemes.iter().map(String::len).max().unwrap_or(0) + 8;
+        Self::over(general.schemes.len() * general.seeds.len(), general.rounds, width, style)
+    }
+
+    /// Nothing begun yet of so many runs of so many rounds, whose names are so wide.
+    pub fn over(runs: usize, rounds: u32, width: usize, style: Style) -> Self {
         let bars = MultiProgress::new();
-        let runs = (general.schemes.len() * general.seeds.len()) as u64;
-        let total = runs * u64::from(general.rounds);
-        let whole = ProgressBar::new(total);
+        let whole = ProgressBar::new(runs as u64 * u64::from(rounds));
         let template = "{prefix:<24} {bar:30} {percent:>3} %  {elapsed} gone, {eta} left";
         whole.set_style(ProgressStyle::with_template(template).expect("a fixed template"));
         whole.set_prefix(format!("{runs} runs"));
         let whole = if style == Style::Bars { bars.add(whole) } else { whole };
-        let width = general.schemes.iter().map(String::len).max().unwrap_or(0) + 8;
-        Self { style, rounds: general.rounds, width, bars, whole, shown: Mutex::default() }
+        Self { style, rounds, width, bars, whole, shown: Mutex::default() }
+    }
+
+    /// Says something between the runs.
+    pub fn say(&self, line: &str) {
+        match self.style {
+            Style::Quiet => {}
+            Style::Lines => eprintln!("{line}"),
+            Style::Bars => {
+                // Printing can only fail when the terminal is gone.
+                let _ = self.bars.println(line);
+            }
+        }
     }
 
     /// Takes the bars away.
@@ -92,7 +107,11 @@ impl Progress {
         self.shown.lock().expect("no panic while held").insert(run.clone(), shown);
         self.whole.inc(round.into());
         if self.style == Style::Lines && round > 0 {
-            eprintln!("{:<width$}  goes on after round {round}", self.name(run), width = self.width);
+            eprintln!(
+                "{:<width$}  goes on after round {round}",
+                self.name(run),
+                width = self.width
+            );
         }
     }
 
@@ -101,15 +120,7 @@ impl Progress {
             shown.bar.finish_and_clear();
             self.bars.remove(&shown.bar);
         }
-        let line = format!("{:<width$}  {line}", self.name(run), width = self.width);
-        match self.style {
-            Style::Quiet => {}
-            Style::Lines => eprintln!("{line}"),
-            Style::Bars => {
-                // Printing can only fail when the terminal is gone.
-                let _ = self.bars.println(line);
-            }
-        }
+        self.say(&format!("{:<width$}  {line}", self.name(run), width = self.width));
     }
 }
 
@@ -139,7 +150,12 @@ impl Listener for Progress {
                 }
             }
             Event::Finished(finished) => {
-                let accuracy = self.shown.lock().expect("no panic while held").get(run).and_then(|s| s.accuracy);
+                let accuracy = self
+                    .shown
+                    .lock()
+                    .expect("no panic while held")
+                    .get(run)
+                    .and_then(|s| s.accuracy);
                 let line = match (finished.diverged_at, accuracy) {
                     (Some(round), _) => format!("diverged at round {round}"),
                     (None, Some(accuracy)) => format!(

@@ -22,13 +22,49 @@ enum Best {
 }
 
 const COLUMNS: [Column; 7] = [
-    Column { name: "last acc %", value: |s| s.test_accuracy, factor: 100.0, decimals: 2, best: Some(Best::Most) },
-    Column { name: "tail acc %", value: |s| s.tail_accuracy, factor: 100.0, decimals: 2, best: Some(Best::Most) },
-    Column { name: "swing", value: |s| s.tail_spread, factor: 100.0, decimals: 2, best: Some(Best::Least) },
-    Column { name: "train loss", value: |s| s.train_loss, factor: 1.0, decimals: 4, best: Some(Best::Least) },
+    Column {
+        name: "last acc %",
+        value: |s| s.test_accuracy,
+        factor: 100.0,
+        decimals: 2,
+        best: Some(Best::Most),
+    },
+    Column {
+        name: "tail acc %",
+        value: |s| s.tail_accuracy,
+        factor: 100.0,
+        decimals: 2,
+        best: Some(Best::Most),
+    },
+    Column {
+        name: "swing",
+        value: |s| s.tail_spread,
+        factor: 100.0,
+        decimals: 2,
+        best: Some(Best::Least),
+    },
+    Column {
+        name: "train loss",
+        value: |s| s.train_loss,
+        factor: 1.0,
+        decimals: 4,
+        best: Some(Best::Least),
+    },
     Column { name: "arrivals", value: |s| s.arrivals, factor: 1.0, decimals: 1, best: None },
-    Column { name: "χ² wanted", value: |s| s.label_divergence_wanted, factor: 1.0, decimals: 4, best: None },
-    Column { name: "χ² realised", value: |s| s.label_divergence_realised, factor: 1.0, decimals: 3, best: None },
+    Column {
+        name: "χ² wanted",
+        value: |s| s.label_divergence_wanted,
+        factor: 1.0,
+        decimals: 4,
+        best: None,
+    },
+    Column {
+        name: "χ² realised",
+        value: |s| s.label_divergence_realised,
+        factor: 1.0,
+        decimals: 3,
+        best: None,
+    },
 ];
 
 /// The table as text; the best of each column bold if asked for.

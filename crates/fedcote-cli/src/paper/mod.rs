@@ -1,0 +1,200 @@
+//! `fedcote paper`: the paper's tables and figures, ours beside its own.
+
+mod artefact;
+mod beyond;
+mod document;
+mod list;
+mod numbers;
+mod request;
+mod runs;
+mod tables;
+mod theory;
+mod variant;
+
+use std::path::PathBuf;
+
+use artefact::{ARTEFACTS, Artefact, Body, Other};
+use clap::builder::PossibleValuesParser;
+use document::{Document, Origin};
+use request::{Request, SEEDS};
+use runs::{Run, Shard, Store};
+use variant::{Network, Task};
+
+use crate::error::Error;
+use crate::run::progress::{Progress, Style};
+use crate::run::{command_line, stop_on_signal};
+
+/// Regenerate the paper's tables and figures, with its own numbers beside
+#[derive(clap::Args)]
+#[command(after_help = AFTER)]
+pub struct Args {
+    /// What to make: names from --list, or `all`
+    #[arg(value_name = "ARTEFACT", value_parser = PossibleValuesParser::new(names()), hide_possible_values = true)]
+    artefacts: Vec<String>,
+    /// Say what there is to make, what it needs and what of that is there
+    #[arg(long)]
+    list: bool,
+    /// Rounds a run instead of the paper's
+    #[arg(long, value_name = "R", value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: Option<u32>,
+    /// Number of seeds: 1 to N
+    #[arg(long, value_name = "N", default_value_t = SEEDS, value_parser = clap::value_parser!(u64).range(1..))]
+    seeds: u64,
+    /// Only these schemes, by the names that tables show
+    #[arg(long, value_delimiter = ',', value_name = "A,B,…")]
+    schemes: Vec<String>,
+    /// The task of artefacts that could have either
+    #[arg(long, value_enum, default_value_t = Task::Mnist, hide_possible_values = true, value_name = "mnist|cifar10")]
+    task: Task,
+    /// The network: link parameters as printed, or with the loss that the paper's accuracies ask for
+    #[arg(long, value_enum, default_value_t = Network::Calibrated, hide_possible_values = true, value_name = "literal|calibrated")]
+    network: Network,
+    /// Play only part I of N of the runs; parts merge by putting their folders together
+    #[arg(long, value_name = "I/N")]
+    shard: Option<Shard>,
+    /// Threads to compute with [default: one a core]; results do not depend on it
+    #[arg(long, default_value_t = 0, hide_default_value = true, value_name = "N")]
+    threads: usize,
+    /// The folder to write to; runs are kept below it and used again
+    #[arg(long, value_name = "DIR", default_value = "paper")]
+    out: PathBuf,
+}
+
+const AFTER: &str = "Examples:
+  fedcote paper --list
+  fedcote paper table-8
+  fedcote paper table-4 --rounds 100 --seeds 1 --schemes fedavg,fedcote,ideal
+  fedcote paper all
+  fedcote paper table-4 table-6 --shard 2/8 --out part-2";
+
+fn names() -> Vec<&'static str> {
+    ARTEFACTS.iter().map(|artefact| artefact.name).chain(["all"]).collect()
+}
+
+/// Runs the command.
+pub fn run(args: Args) -> Result<(), Error> {
+    let request = Request {
+        network: args.network,
+        task: args.task,
+        rounds: args.rounds,
+        seeds: (1..=args.seeds).collect(),
+        schemes: args.schemes.clone(),
+    };
+    let store = Store::new(&args.out);
+    if args.list {
+        return list::print(&request, &store);
+    }
+    let artefacts = asked(&args.artefacts, &request)?;
+    let plans = artefacts.iter().map(|artefact| plan(artefact, &request));
+    let plans = plans.collect::<Result<Vec<_>, Error>>()?;
+    let mut all: Vec<Run> = Vec::new();
+    for run in plans.iter().flatten() {
+        if !all.contains(run) {
+            all.push(run.clone());
+        }
+    }
+    let shard = args.shard.unwrap_or(Shard::ALL);
+    let mine: Vec<&Run> = shard.of(&all);
+    let missing = mine.iter().filter(|run| !store.has(run)).count();
+    let stop = stop_on_signal()?;
+    let width = all.iter().map(|run| run.scheme.len()).max().unwrap_or(0) + 8;
+    let rounds = match all.first() {
+        Some(run) => run.variant.scenario(std::slice::from_ref(&run.scheme), &[1])?.general.rounds,
+        None => 0,
+    };
+    let progress = Progress::over(missing, rounds, width, Style::of(missing == 0));
+    let origin = Origin::new(command_line());
+    let cut = if request.is_cut() { "-cut" } else { "" };
+    let folder = args.out.join(format!("{}{cut}", request.network));
+    for (artefact, plan) in artefacts.iter().zip(&plans) {
+        let part: Vec<&Run> = mine.iter().copied().filter(|run| plan.contains(run)).collect();
+        if !store.play(&part, args.threads, stop, &progress)? {
+            progress.finish();
+            return Err(Error::work("interrupted; the same command goes on where this one stopped"));
+        }
+        match make(artefact, &request, &store)? {
+            Some(document) => {
+                let name = match (artefact.task, request.task) {
+                    (None, Task::Cifar10) => format!("{}-cifar10", artefact.name),
+                    _ => artefact.name.to_owned(),
+                };
+                let page = document.write(&folder, &name, &origin)?;
+                progress.say(&format!("{}: {}", artefact.name, page.display()));
+                if artefacts.len() == 1 {
+                    print!("{}", document.text());
+                }
+            }
+            None => {
+                let left = plan.iter().filter(|run| !store.has(run)).count();
+                progress.say(&format!(
+                    "{}: {left} of {} runs are missing; put the run folders of all parts together",
+                    artefact.name,
+                    plan.len()
+                ));
+            }
+        }
+    }
+    progress.finish();
+    Ok(())
+}
+
+/// The artefacts that were asked for; `all` is everything that suits the task.
+fn asked(names: &[String], request: &Request) -> Result<Vec<&'static Artefact>, Error> {
+    if names.is_empty() {
+        return Err(Error::request("name an artefact, or `all`; `fedcote paper --list` has the names"));
+    }
+    let mut asked: Vec<&Artefact> = Vec::new();
+    for name in names {
+        let found: Vec<&Artefact> = match name.as_str() {
+            "all" => {
+                let suits = |artefact: &&Artefact| {
+                    artefact.task.is_none_or(|task| task == request.task)
+                        && !artefact.name.starts_with("beyond-")
+                };
+                ARTEFACTS.iter().filter(suits).collect()
+            }
+            name => Artefact::find(name).into_iter().collect(),
+        };
+        for artefact in found {
+            if !asked.iter().any(|other| other.name == artefact.name) {
+                asked.push(artefact);
+            }
+        }
+    }
+    Ok(asked)
+}
+
+/// The runs that an artefact needs.
+fn plan(artefact: &Artefact, request: &Request) -> Result<Vec<Run>, Error> {
+    let Some(grid) = artefact.grid(request) else { return Ok(Vec::new()) };
+    if grid.rows.is_empty() {
+        let all = artefact.grid(&Request { schemes: Vec::new(), ..request.clone() });
+        let names: Vec<String> =
+            all.into_iter().flat_map(|grid| grid.rows).map(|row| row.name).collect();
+        return Err(Error::request(format!(
+            "--schemes: {} has none of them; its schemes are {}",
+            artefact.name,
+            names.join(", ")
+        )));
+    }
+    Ok(runs::of_grid(&grid, &request.seeds))
+}
+
+/// Makes an artefact; `None` when runs are missing.
+fn make(artefact: &Artefact, request: &Request, store: &Store) -> Result<Option<Document>, Error> {
+    let task = artefact.task.unwrap_or(request.task);
+    let request = &Request { task, ..request.clone() };
+    let cuts = match request.cuts() {
+        cuts if cuts.is_empty() => String::new(),
+        cuts => format!(" (cut down: {cuts})"),
+    };
+    let (name, what) = (artefact.name, artefact.what);
+    let title = format!("{name}: {what}, {} network{cuts}", request.network);
+    let grid = artefact.grid(request);
+    Ok(match (&artefact.body, grid) {
+        (Body::Table(_), Some(grid)) => tables::read(&grid, &request.seeds, store)?
+            .map(|cells| tables::compared(name, title, &grid, &cells)),
+        (Body::Other(Other::Enumeration), _) => Some(theory::enumeration(format!("{name}: {what}"))),
+        _ => None,
+    })
+}
