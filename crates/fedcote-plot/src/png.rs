@@ -38,8 +38,9 @@ mod tests {
         let dark = pixels(&svg, Theme::Light).iter().filter(|pixel| pixel[0] < 160).count();
         assert!(dark > 100, "{dark} dark pixels");
         let mut svg = Svg::new(10.0, 10.0, "t", "d");
+        let middle = 34 * 17 + 17; // ten pixels and a margin of twelve on each side
         svg.group("c1", |svg| svg.rect(0.0, 0.0, 10.0, 10.0, "fill"));
-        assert_eq!(pixels(&svg, Theme::Light)[50], [0xd5, 0x5e, 0x00]);
-        assert_eq!(pixels(&svg, Theme::Dark)[50], [0xf0, 0x70, 0x30]);
+        assert_eq!(pixels(&svg, Theme::Light)[middle], [0xd5, 0x5e, 0x00]);
+        assert_eq!(pixels(&svg, Theme::Dark)[middle], [0xf0, 0x70, 0x30]);
     }
 }

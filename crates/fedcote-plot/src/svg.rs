@@ -73,6 +73,9 @@ pub struct Svg {
     texts: Vec<Text>,
 }
 
+/// Around figures in files of their own, in pixels.
+const MARGIN: f64 = 12.0;
+
 /// A text and the place of its mark in the body; kept apart so that it can become outlines.
 #[derive(Clone, Debug)]
 struct Text {
@@ -212,15 +215,21 @@ impl Svg {
         body.push_str(&self.body[done..]);
         // Ids must differ between the figures of a page, and not between two runs of the program.
         let id = fingerprint(&[&self.title, &self.description, &body]);
-        let (width, height) = (N(self.width), N(self.height));
+        // A file of its own has a margin; on a page, the page has.
+        let margin = if style.is_empty() { 0.0 } else { MARGIN };
+        let (width, height) = (N(self.width + 2.0 * margin), N(self.height + 2.0 * margin));
+        let corner = N(-margin);
         let mut out = format!(
-            r#"<svg xmlns="http://www.w3.org/2000/svg" class="fig" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" aria-labelledby="t{id:x} d{id:x}"><title id="t{id:x}">{}</title><desc id="d{id:x}">{}</desc>"#,
+            r#"<svg xmlns="http://www.w3.org/2000/svg" class="fig" viewBox="{corner} {corner} {width} {height}" width="{width}" height="{height}" role="img" aria-labelledby="t{id:x} d{id:x}"><title id="t{id:x}">{}</title><desc id="d{id:x}">{}</desc>"#,
             Escaped(&self.title),
             Escaped(&self.description),
         );
         if !style.is_empty() {
             let _ = write!(out, "<style>{style}</style>");
-            let _ = write!(out, r#"<rect class="paper" width="{width}" height="{height}"/>"#);
+            let _ = write!(
+                out,
+                r#"<rect class="paper" x="{corner}" y="{corner}" width="{width}" height="{height}"/>"#
+            );
         }
         out.push_str(&body);
         out.push_str("</svg>");
