@@ -80,11 +80,19 @@ class Federation:
             for process in running:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(max(0.1, deadline - time.monotonic()))
+        for process in self.processes:  # children that outlived their parent
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
 
     def start(self, name, *command):
         with open(self.folder / f"{name}.log", "ab") as log:
             process = subprocess.Popen(
-                command, env=self.environment, stdout=log, stderr=log, cwd=self.folder
+                command,
+                env=self.environment,
+                stdout=log,
+                stderr=log,
+                cwd=self.folder,
+                start_new_session=True,
             )
         self.processes.append(process)
 

@@ -18,16 +18,19 @@ from ._fedcote import __version__
 from ._network import Network, outage
 from ._select import Evaluation, Selection, appearance, evaluate, select
 from ._selector import Selector
+from ._simulate import Simulation, simulate
 
 __all__ = [
     "Evaluation",
     "Network",
     "Selection",
     "Selector",
+    "Simulation",
     "__version__",
     "appearance",
     "evaluate",
     "mnist",
     "outage",
     "select",
+    "simulate",
 ]

@@ -32,6 +32,14 @@ def outage(margin_db: Vector, sigma_db: Vector) -> Vector: ...
 def mnist() -> tuple[
     tuple[NDArray[np.uint8], NDArray[np.uint8]], tuple[NDArray[np.uint8], NDArray[np.uint8]]
 ]: ...
+def simulate(
+    scenario: str,
+    text: str | None,
+    overrides: list[str],
+    out: str,
+    threads: int,
+    resume: bool,
+) -> str: ...
 def weighted_sum_f32(
     arrays: list[NDArray[np.float32]], weights: list[float], out: NDArray[np.float32]
 ) -> bool: ...

@@ -54,7 +54,10 @@ class FedCote(FedAvg):
         ``min_train_nodes``.
     seed
         Same seed, same clients, same failures: same draws.
-    estimator, draws, method, threshold, coverage, kappa, efficiency
+    draws
+        ``"systematic"`` (the default here: a round's labels vary less) or ``"independent"`` (as
+        in the paper).
+    estimator, method, threshold, coverage, kappa, efficiency
         See :class:`fedcote.Selector`.
     state_file
         Where to keep estimates, draws and model after every round. A run that starts with an
@@ -82,7 +85,7 @@ class FedCote(FedAvg):
         selected: int | None = None,
         seed: int = 0,
         estimator: str | Mapping[str, Any] = "beta",
-        draws: str = "independent",
+        draws: str = "systematic",
         method: str = "exact",
         threshold: float = 0.85,
         coverage: bool = True,

@@ -145,7 +145,7 @@ def test_newcomers_are_asked_once_and_the_mute_a_few_times():
 
 
 def test_names_outlive_nodes():
-    strategy = FedCote(**FEW, estimator={"kind": "beta", "retention": 1.0})
+    strategy = FedCote(**FEW, threshold=0.99, estimator={"kind": "beta", "retention": 1.0})
     names = [f"phone-{client}" for client in range(6)]
     behave = lambda name, round: 2 if name == "phone-2" else None  # noqa: E731
     train(strategy, FakeGrid(LABELS, behave, names), rounds=10)

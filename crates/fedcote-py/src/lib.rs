@@ -10,6 +10,7 @@ mod data;
 mod network;
 mod select;
 mod selector;
+mod simulate;
 
 use pyo3::PyErr;
 use pyo3::exceptions::PyValueError;
@@ -33,6 +34,8 @@ mod _fedcote {
     use crate::select::{appearance, evaluate, select};
     #[pymodule_export]
     use crate::selector::Core;
+    #[pymodule_export]
+    use crate::simulate::simulate;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -14,6 +14,8 @@ use serde::{Deserialize, Serialize};
 use crate::refuse;
 use crate::select::{Choices, lines};
 
+type Numbers<'py> = Bound<'py, PyArray1<u32>>;
+
 /// What is saved.
 #[derive(Serialize, Deserialize)]
 struct State {
@@ -67,9 +69,8 @@ impl Core {
 
     /// The federation of these clients. Who has not told its labels is taken to have the mean of the others;
     /// when nobody has, all are alike.
-    fn federation(&self, clients: &[u32]) -> Result<Federation, Error> {
+    fn federation(&self, clients: &[u32], failure: Vec<f64>) -> Result<Federation, Error> {
         let classes = self.state.classes.max(1);
-        let failure = clients.iter().map(|&client| self.failure(client)).collect();
         if self.state.classes == 0 {
             let counts = vec![1.0; clients.len()];
             return FederationSpec { ids: None, classes, counts, failure }.check();
@@ -104,16 +105,21 @@ impl Core {
         selected: u64,
         key: Key,
     ) -> Result<Vec<(u32, u32)>, Error> {
-        let federation = match self.latest.take() {
-            Some(Latest { clients: same, mut federation, .. }) if same == clients => {
-                let failure = clients.iter().map(|&client| self.failure(client)).collect();
+        let failure: Vec<f64> = clients.iter().map(|&client| self.failure(client)).collect();
+        let (federation, solution) = match self.latest.take() {
+            Some(latest) if latest.clients == clients => {
+                let Latest { mut federation, solution, .. } = latest;
+                let same = federation.failure() == failure && solution.draws == selected;
                 federation.set_failure(failure)?;
-                federation
+                (federation, same.then_some(solution))
             }
-            _ => self.federation(&clients)?,
+            _ => (self.federation(&clients, failure)?, None),
         };
-        // Never from an earlier solution: a restored selector must find the same bits.
-        let solution = fedcote::select(&federation, selected, &self.options, None)?;
+        // Never from an earlier solution of something else: a restored selector must find the same bits.
+        let solution = match solution {
+            Some(solution) => solution,
+            None => fedcote::select(&federation, selected, &self.options, None)?,
+        };
         let mut stream = key.stream();
         let drawn = match self.options.draws_kind {
             Draws::Independent => Alias::new(&solution.selection)?.draws(selected, &mut stream)?,
@@ -220,7 +226,7 @@ impl Core {
         selected: u64,
         round: u32,
         attempt: u32,
-    ) -> PyResult<(Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u32>>)> {
+    ) -> PyResult<(Numbers<'py>, Numbers<'py>)> {
         let clients = clients.as_slice()?.to_vec();
         self.check(&clients)?;
         let key = Key::new(self.state.seed, Purpose::Selection).round(round).attempt(attempt);

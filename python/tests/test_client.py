@@ -1,0 +1,64 @@
+"""The client's helper."""
+
+import random
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from fedcote import client
+
+
+def test_counts():
+    labels = np.random.default_rng(1).integers(0, 7, 1000)
+    assert client.counts(labels, 8) == np.bincount(labels, minlength=8).tolist()
+    with pytest.raises(ValueError, match="from 0 to 2, found 3"):
+        client.counts([0, 3], 3)
+
+
+@pytest.mark.parametrize("epsilon", [0.2, 1.0, 3.0])
+def test_noise_has_the_distribution_that_privacy_needs(epsilon):
+    # P(noise = k) = (1 − a)/(1 + a) · a^|k| with a = e^−ε: neighbours differ by e^ε at most.
+    draws = 40_000
+    noise = np.array(client.noisy([10_000] * draws, epsilon, random.Random(5))) - 10_000
+    a = np.exp(-epsilon)
+    for k in range(-3, 4):
+        wanted = (1 - a) / (1 + a) * a ** abs(k)
+        found = (noise == k).mean()
+        assert abs(found - wanted) < 5 * np.sqrt(wanted / draws), (k, found, wanted)
+    assert min(client.noisy([0] * 1000, epsilon)) == 0
+    with pytest.raises(ValueError, match="epsilon"):
+        client.noisy([1], 0)
+
+
+def ask(context, **options):
+    pytest.importorskip("flwr")
+    import fake_grid  # noqa: F401  (sets up messages outside a run)
+    from flwr.app import Message, RecordDict
+
+    message = Message(RecordDict(), 7, "query.label_histogram")
+    return dict(client.label_histogram(message, context, **options).content["fedcote"])
+
+
+def context(**config):
+    pytest.importorskip("flwr")
+    from flwr.app import RecordDict
+
+    return SimpleNamespace(node_config=config, state=RecordDict())
+
+
+def test_answers():
+    node = context(**{"partition-id": 3})
+    assert ask(node, labels=[0, 1, 1], classes=3) == {"labels": [1, 2, 0], "name": "3"}
+    assert ask(node, histogram=np.array([4, 5]), name="x") == {"labels": [4, 5], "name": "x"}
+    named = context(**{"partition-id": 3, "client-name": "phone"})
+    assert ask(named, histogram=[1])["name"] == "phone"
+    assert "name" not in ask(context(), histogram=[1])
+    with pytest.raises(ValueError, match="labels and classes"):
+        ask(context())
+
+
+def test_noise_is_drawn_once():
+    node = context()
+    answers = [tuple(ask(node, histogram=[1000] * 20, epsilon=0.01)["labels"]) for _ in range(5)]
+    assert len(set(answers)) == 1 and answers[0] != (1000,) * 20

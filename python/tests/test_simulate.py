@@ -1,0 +1,87 @@
+"""`simulate`: the same as the command, with frames, and Ctrl-C that works."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import fedcote
+
+SMALL = {"rounds": 4, "seeds": [1, 2], "schemes": ["fedavg", "fedcote"], "evaluate_every": 2}
+
+
+def test_rounds_and_summary():
+    found = fedcote.simulate("quickstart", SMALL)
+    rounds = found.rounds
+    assert len(rounds["round"]) == 2 * 2 * 4
+    assert set(rounds["scheme"]) == {"fedavg", "fedcote"} and set(rounds["seed"]) == {1, 2}
+    assert (rounds["arrived"] <= rounds["selected"]).all() and (rounds["attempts"] >= 1).all()
+    evaluated = ~np.isnan(rounds["test_accuracy"])
+    assert set(rounds["round"][evaluated]) >= {2, 4}
+    for scheme in found.summary["schemes"]:
+        last = (rounds["scheme"] == scheme["name"]) & (rounds["round"] == 4)
+        mean = rounds["test_accuracy"][last].mean()
+        assert scheme["test_accuracy"]["mean"] == pytest.approx(mean)
+
+
+def test_threads_change_nothing_and_a_folder_is_kept(tmp_path):
+    one = fedcote.simulate("quickstart", SMALL, threads=1, out=tmp_path / "run")
+    two = fedcote.simulate("quickstart", SMALL, threads=2)
+    for name, column in one.rounds.items():
+        np.testing.assert_array_equal(column, two.rounds[name])
+    assert json.loads((tmp_path / "run" / "summary.json").read_text())["rounds"] == 4
+    with pytest.raises(ValueError, match="has runs already"):
+        fedcote.simulate("quickstart", SMALL, out=tmp_path / "run")
+    again = fedcote.simulate("quickstart", SMALL, out=tmp_path / "run", resume=True)
+    np.testing.assert_array_equal(again.rounds["test_accuracy"], one.rounds["test_accuracy"])
+
+
+def test_scenarios_as_dictionaries():
+    scenario = {
+        "rounds": 2, "clients": 4, "selected": 2, "seeds": [1], "schemes": ["fedavg"],
+        "evaluate_every": 2, "data": {"set": "synthetic"}, "model": {"kind": "softmax"},
+        "network": {"kind": "fixed", "failure": np.array([0.1, 0.2, 0.3, 0.4])},
+    }  # fmt: skip
+    found = fedcote.simulate(scenario)
+    assert found.rounds["round"].tolist() == [1, 2]
+    with pytest.raises(ValueError, match="colour"):
+        fedcote.simulate({**scenario, "colour": "blue"})
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_frames(library, monkeypatch):
+    pytest.importorskip(library)
+    other = {"pandas": "polars", "polars": "pandas"}[library]
+    monkeypatch.setitem(sys.modules, other, None)
+    frame = fedcote.simulate("quickstart", {**SMALL, "rounds": 1}).frame()
+    assert type(frame).__module__.startswith(library) and len(frame) == 4
+
+
+def test_wrong_scenarios_are_refused():
+    with pytest.raises(ValueError):
+        fedcote.simulate("no-such-preset")
+    with pytest.raises(ValueError, match="rounds"):
+        fedcote.simulate("quickstart", {"rounds": -1})
+
+
+def test_ctrl_c_interrupts(tmp_path):
+    script = f"""
+import fedcote
+print("ready", flush=True)
+try:
+    fedcote.simulate("quickstart", {{"rounds": 1000000}}, out={str(tmp_path / "run")!r})
+except KeyboardInterrupt:
+    raise SystemExit(42)
+"""
+    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
+    assert process.stdout.readline() == b"ready\n"
+    while not list(tmp_path.glob("run/*/*/metrics.jsonl")):
+        assert process.poll() is None
+        time.sleep(0.05)
+    os.kill(process.pid, signal.SIGINT)
+    assert process.wait(timeout=120) == 42
