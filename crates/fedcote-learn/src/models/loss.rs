@@ -1,6 +1,6 @@
 //! Cross-entropy.
 
-/// The mean over samples of −ln softmax(logits)[label].
+/// The mean over samples of −ln p, p being what softmax gives the label.
 ///
 /// Each row of logits is replaced by its share of the gradient of the *mean*: (softmax − one-hot) / samples.
 pub fn cross_entropy(logits: &mut [f32], labels: &[u8], classes: usize) -> f32 {
