@@ -1,0 +1,331 @@
+//! Every scheme against an independent implementation: the draws and arrivals of a run are replayed in f64 with rules
+//! written down anew from their formulas, on softmax regression with whole local data sets as batches.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use fedcote_sim::scheme::{AggregationKind, LocalKind, NAMED};
+use fedcote_sim::{Engine, Outcome, Scenario, World};
+
+const ROUNDS: u32 = 20;
+const RATE: f64 = 0.2;
+const FEATURES: usize = 4;
+const CLASSES: usize = 3;
+
+const TEXT: &str = r#"
+clients = 6
+selected = 4
+[data]
+set = "synthetic"
+samples = 240
+features = 4
+classes = 3
+partition = "dirichlet"
+concentration = 0.5
+[model]
+kind = "softmax"
+[training]
+local_steps = [2, 5]
+batch = 1000
+rate = 0.2
+[network]
+kind = "fixed"
+failure = [0.1, 0.8, 0.4, 0.3, 0.6, 0.0]
+"#;
+
+type Vector = Vec<f64>;
+
+/// The clients' data in f64.
+struct Data {
+    inputs: Vec<Vec<Vector>>,
+    labels: Vec<Vec<usize>>,
+}
+
+impl Data {
+    fn of(world: &World) -> Self {
+        let (mut inputs, mut labels) = (Vec::new(), Vec::new());
+        for client in 0..world.partition.len() {
+            let samples = world.partition.client(client);
+            let mut flat = vec![0.0; samples.len() * FEATURES];
+            let mut classes = vec![0; samples.len()];
+            world.data.train.gather(samples, &mut flat, &mut classes);
+            let rows = flat.chunks(FEATURES).map(|row| row.iter().map(|&x| f64::from(x)).collect());
+            inputs.push(rows.collect());
+            labels.push(classes.into_iter().map(usize::from).collect());
+        }
+        Self { inputs, labels }
+    }
+
+    /// Gradient of the mean cross-entropy of x·W + b, W being in × out, then b.
+    fn gradient(&self, client: usize, model: &[f64]) -> Vector {
+        let mut gradient = vec![0.0; model.len()];
+        let count = self.labels[client].len() as f64;
+        for (input, &label) in self.inputs[client].iter().zip(&self.labels[client]) {
+            let logit = |class: usize| -> f64 {
+                let sum: f64 = (0..FEATURES).map(|i| input[i] * model[i * CLASSES + class]).sum();
+                sum + model[FEATURES * CLASSES + class]
+            };
+            let exponentials: Vector = (0..CLASSES).map(|class| logit(class).exp()).collect();
+            let total: f64 = exponentials.iter().sum();
+            for class in 0..CLASSES {
+                let error = exponentials[class] / total - f64::from(u8::from(class == label));
+                for i in 0..FEATURES {
+                    gradient[i * CLASSES + class] += error * input[i] / count;
+                }
+                gradient[FEATURES * CLASSES + class] += error / count;
+            }
+        }
+        gradient
+    }
+}
+
+/// a + factor · b.
+fn plus(a: &[f64], factor: f64, b: &[f64]) -> Vector {
+    a.iter().zip(b).map(|(a, b)| a + factor * b).collect()
+}
+
+/// Everything that some rule remembers.
+struct Replay {
+    data: Data,
+    global: Vector,
+    first: Vector,
+    second: Vector,
+    control: Vector,
+    controls: BTreeMap<usize, Vector>,
+    updates: BTreeMap<usize, Vector>,
+    /// Participation intervals: rounds since the last, and those that ended.
+    intervals: Vec<(u32, Vec<u32>)>,
+}
+
+/// What a rule may look at.
+struct Seen<'a> {
+    arrived: Vec<(usize, f64)>,
+    weights: &'a [f64],
+    target: &'a [f64],
+    selection: Option<&'a [f64]>,
+    failure: &'a [f64],
+    labels: Vec<Vector>,
+    goal: &'a [f64],
+}
+
+impl Replay {
+    fn new(world: &World, initial: &[f32]) -> Self {
+        let zero = vec![0.0; initial.len()];
+        Self {
+            data: Data::of(world),
+            global: initial.iter().map(|&x| f64::from(x)).collect(),
+            first: zero.clone(),
+            second: zero.clone(),
+            control: zero,
+            controls: BTreeMap::new(),
+            updates: BTreeMap::new(),
+            intervals: vec![(0, Vec::new()); world.partition.len()],
+        }
+    }
+
+    fn train(&self, client: usize, steps: u32, local: LocalKind) -> Vector {
+        let zero = vec![0.0; self.global.len()];
+        let mut model = self.global.clone();
+        for _ in 0..steps {
+            let mut gradient = self.data.gradient(client, &model);
+            match local {
+                LocalKind::Sgd => {}
+                LocalKind::Prox => {
+                    gradient = plus(&gradient, 0.01, &plus(&model, -1.0, &self.global));
+                }
+                LocalKind::Scaffold => {
+                    let own = self.controls.get(&client).unwrap_or(&zero);
+                    gradient = plus(&plus(&gradient, 1.0, &self.control), -1.0, own);
+                }
+            }
+            model = plus(&model, -RATE, &gradient);
+        }
+        model
+    }
+
+    fn aggregate(&mut self, kind: AggregationKind, seen: &Seen, models: &[Vector], steps: &[f64]) {
+        let clients: Vec<usize> = seen.arrived.iter().map(|(client, _)| *client).collect();
+        let copies: Vector = seen.arrived.iter().map(|(_, copies)| *copies).collect();
+        let total: f64 = copies.iter().sum();
+        let old = self.global.clone();
+        let updates: Vec<Vector> = models.iter().map(|model| plus(model, -1.0, &old)).collect();
+        let combined = |factors: &[f64], vectors: &[Vector]| {
+            factors.iter().zip(vectors).fold(vec![0.0; old.len()], |sum, (f, v)| plus(&sum, *f, v))
+        };
+        let mean: Vector = copies.iter().map(|copies| copies / total).collect();
+        self.global = match kind {
+            AggregationKind::Mean => combined(&mean, models),
+            AggregationKind::WeightedMean => {
+                let raw: Vector = clients
+                    .iter()
+                    .zip(&copies)
+                    .map(|(&c, copies)| copies * seen.weights[c])
+                    .collect();
+                let sum: f64 = raw.iter().sum();
+                combined(&raw.iter().map(|raw| raw / sum).collect::<Vector>(), models)
+            }
+            AggregationKind::TfAggregation => {
+                let s = seen.selection.unwrap();
+                let factors: Vector = clients
+                    .iter()
+                    .zip(&copies)
+                    .map(|(&c, copies)| {
+                        copies * seen.weights[c] / (4.0 * s[c] * (1.0 - seen.failure[c]))
+                    })
+                    .collect();
+                combined(&factors, models)
+            }
+            AggregationKind::Nova => {
+                let effective: f64 = mean.iter().zip(steps).map(|(m, steps)| m * steps).sum();
+                let factors: Vector =
+                    mean.iter().zip(steps).map(|(m, steps)| effective * m / steps).collect();
+                plus(&old, 1.0, &combined(&factors, &updates))
+            }
+            AggregationKind::Yogi => {
+                let change = combined(&mean, &updates);
+                let mut next = old.clone();
+                for i in 0..next.len() {
+                    self.first[i] = 0.9 * self.first[i] + 0.1 * change[i];
+                    let square = change[i].powi(2);
+                    let sign = (self.second[i] - square).signum();
+                    self.second[i] -= 0.01 * square * sign;
+                    next[i] += 0.01 * self.first[i] / (self.second[i].sqrt() + 1e-3);
+                }
+                next
+            }
+            AggregationKind::Memory => {
+                self.updates.extend(clients.iter().copied().zip(updates.iter().cloned()));
+                let known: f64 = self.updates.keys().map(|&c| seen.target[c]).sum();
+                let factors: Vector =
+                    self.updates.keys().map(|&c| seen.target[c] / known).collect();
+                let all: Vec<Vector> = self.updates.values().cloned().collect();
+                plus(&old, 1.0, &combined(&factors, &all))
+            }
+            AggregationKind::VarianceReduced => {
+                let zero = vec![0.0; old.len()];
+                let mut change = zero.clone();
+                for ((client, share), update) in clients.iter().zip(&mean).zip(&updates) {
+                    let before = self.updates.get(client).unwrap_or(&zero);
+                    change = plus(&change, *share, &plus(update, -1.0, before));
+                }
+                for (&client, update) in &self.updates {
+                    change = plus(&change, seen.target[client], update);
+                }
+                self.updates.extend(clients.iter().copied().zip(updates.iter().cloned()));
+                plus(&old, 1.0, &change)
+            }
+            AggregationKind::Fedau => {
+                for (client, (length, ended)) in self.intervals.iter_mut().enumerate() {
+                    *length += 1;
+                    if clients.contains(&client) || *length == 50 {
+                        ended.push(std::mem::take(length));
+                    }
+                }
+                let factors: Vector = clients
+                    .iter()
+                    .map(|&client| {
+                        let ended = &self.intervals[client].1;
+                        let sum: u32 = ended.iter().sum();
+                        seen.target[client] * f64::from(sum) / ended.len() as f64
+                    })
+                    .collect();
+                plus(&old, 1.0, &combined(&factors, &updates))
+            }
+            AggregationKind::LabelMatched => combined(&matched(seen, &mean), models),
+        };
+    }
+
+    /// SCAFFOLD, option II: everyone who arrived advances from the same server variate.
+    fn advance_controls(
+        &mut self,
+        old: &[f64],
+        arrived: &[usize],
+        models: &[Vector],
+        steps: &[f64],
+    ) {
+        let server = self.control.clone();
+        for ((&client, model), steps) in arrived.iter().zip(models).zip(steps) {
+            let own = self.controls.get(&client).cloned().unwrap_or(vec![0.0; old.len()]);
+            let drift = plus(old, -1.0, model);
+            let next = plus(&plus(&own, -1.0, &server), 1.0 / (steps * RATE), &drift);
+            self.control = plus(&self.control, 1.0 / 6.0, &plus(&next, -1.0, &own));
+            self.controls.insert(client, next);
+        }
+    }
+}
+
+/// The weights of "label-matched" by exhaustive pairwise exchange: move mass between two arrivals to the exact minimum along
+/// that line until nothing moves.
+fn matched(seen: &Seen, reference: &[f64]) -> Vector {
+    const RIDGE: f64 = 0.1;
+    let mut weights = reference.to_vec();
+    for _ in 0..20_000 {
+        for one in 0..weights.len() {
+            for two in 0..weights.len() {
+                // f(t) for weights[one] + t, weights[two] − t is a quadratic: a t² + b t.
+                let (mut a, mut b) = (0.0, 0.0);
+                for (class, goal) in seen.goal.iter().enumerate() {
+                    let mix: f64 =
+                        weights.iter().zip(&seen.labels).map(|(w, l)| w * l[class]).sum();
+                    let direction = seen.labels[one][class] - seen.labels[two][class];
+                    a += direction * direction / goal;
+                    b += 2.0 * direction * (mix - goal) / goal;
+                }
+                for (at, sign) in [(one, 1.0), (two, -1.0)] {
+                    a += RIDGE / reference[at];
+                    b += 2.0 * RIDGE * sign * (weights[at] - reference[at]) / reference[at];
+                }
+                if one != two {
+                    let step = (-b / (2.0 * a)).clamp(-weights[one], weights[two]);
+                    weights[one] += step;
+                    weights[two] -= step;
+                }
+            }
+        }
+    }
+    weights
+}
+
+#[test]
+fn every_scheme_agrees_with_an_independent_implementation() {
+    for (name, _) in NAMED {
+        let scenario = Scenario::parse("test", TEXT, &[], ".".as_ref()).unwrap();
+        let data = fedcote_learn::data::load(&scenario.data, &scenario.base).unwrap();
+        let scheme = scenario.schemes.resolve(name).unwrap();
+        let world = Arc::new(World::new(Arc::new(scenario), data, 7).unwrap());
+        let mut engine = Engine::new(Arc::clone(&world), scheme.clone()).unwrap();
+        let mut replay = Replay::new(&world, engine.global());
+        for round in 1..=ROUNDS {
+            let Outcome::Done(report) = engine.step(round).unwrap() else { panic!("{name}") };
+            let federation = &world.federation;
+            let probabilities = engine.probabilities();
+            let clients: Vec<usize> = report.arrived.iter().map(|(c, _)| *c as usize).collect();
+            let steps: Vec<u32> = clients.iter().map(|&c| world.steps(c as u32)).collect();
+            let models: Vec<Vector> = clients
+                .iter()
+                .zip(&steps)
+                .map(|(&client, &steps)| replay.train(client, steps, scheme.local))
+                .collect();
+            let steps: Vector = steps.into_iter().map(f64::from).collect();
+            let seen = Seen {
+                arrived: report.arrived.iter().map(|&(c, n)| (c as usize, f64::from(n))).collect(),
+                weights: federation.weights(),
+                target: probabilities.map_or(federation.weights(), |p| p.target),
+                selection: probabilities.map(|p| p.selection),
+                failure: engine.federation().failure(),
+                labels: clients.iter().map(|&c| federation.labels(c).to_vec()).collect(),
+                goal: federation.global_labels(),
+            };
+            let old = replay.global.clone();
+            replay.aggregate(scheme.aggregation, &seen, &models, &steps);
+            if scheme.local == LocalKind::Scaffold {
+                replay.advance_controls(&old, &clients, &models, &steps);
+            }
+        }
+        let scale = replay.global.iter().fold(1.0f64, |scale, x| scale.max(x.abs()));
+        for (at, (ours, theirs)) in engine.global().iter().zip(&replay.global).enumerate() {
+            let error = (f64::from(*ours) - theirs).abs();
+            assert!(error <= 1e-5 * scale, "{name}, parameter {at}: {ours} and {theirs}");
+        }
+    }
+}
