@@ -43,16 +43,21 @@ static ALLOCATOR: Counting = Counting;
 /// One test only: another one in this program would be counted too.
 #[test]
 fn a_local_step_allocates_nothing() {
-    let spec = DataSpec {
-        set: SetKind::Synthetic,
-        samples: Some(2_000),
-        features: Some(784),
-        ..DataSpec::default()
-    };
-    let data = load(&spec, Path::new(".")).unwrap();
+    let cases = [
+        (ModelKind::Mlp, Some(vec![30]), 784),
+        (ModelKind::Mlp, Some(vec![64, 32]), 784),
+        (ModelKind::Softmax, None, 784),
+        (ModelKind::Resnet20, None, 12),
+    ];
     let samples: Vec<u32> = (0..2_000).collect();
-    for hidden in [Some(vec![30]), Some(vec![64, 32]), None] {
-        let kind = if hidden.is_some() { ModelKind::Mlp } else { ModelKind::Softmax };
+    for (kind, hidden, features) in cases {
+        let spec = DataSpec {
+            set: SetKind::Synthetic,
+            samples: Some(2_000),
+            features: Some(features),
+            ..DataSpec::default()
+        };
+        let data = load(&spec, Path::new(".")).unwrap();
         let model = build(&ModelSpec { kind, hidden }, data.train.shape, 10).unwrap();
         let mut weights = model.initialise(Key::new(1, Purpose::Model));
         let mut trainer = Trainer::new(&*model, 128);

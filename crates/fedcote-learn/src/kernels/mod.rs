@@ -10,7 +10,6 @@ mod block;
 pub(crate) mod buffer;
 mod compress;
 pub(crate) mod conv3x3;
-pub(crate) mod dense;
 pub(crate) mod group_norm;
 pub(crate) mod plane;
 mod simd;

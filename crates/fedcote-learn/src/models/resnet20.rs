@@ -23,7 +23,6 @@ use crate::{
         Path,
         buffer::Buffer,
         conv3x3::{self, Convolution},
-        dense::{Matrix, product},
         group_norm::{self, Moments, Shortcut},
         plane::Plane,
         winograd,
@@ -206,8 +205,14 @@ impl ResNet20 {
         for row in logits.chunks_exact_mut(self.classes) {
             row.copy_from_slice(bias);
         }
-        let weight = Matrix::new(weight, FEATURES, self.classes);
-        product(logits, true, Matrix::new(features, images, FEATURES), weight);
+        // Plain loops: a layer this small is no work, and gemm would allocate.
+        for (logits, features) in
+            logits.chunks_exact_mut(self.classes).zip(features.chunks_exact(FEATURES))
+        {
+            for (feature, row) in features.iter().zip(weight.chunks_exact(self.classes)) {
+                logits.iter_mut().zip(row).for_each(|(logit, weight)| *logit += feature * weight);
+            }
+        }
     }
 
     /// Adds the gradient of a tile; `buffers.logits` holds the slope at the logits.
@@ -220,16 +225,19 @@ impl ResNet20 {
     ) {
         let slope = &buffers.logits[..images * self.classes];
         let (of_weight, of_bias) = gradient[self.dense()].split_at_mut(FEATURES * self.classes);
-        for row in slope.chunks_exact(self.classes) {
-            of_bias.iter_mut().zip(row).for_each(|(sum, value)| *sum += value);
-        }
-        let features = Matrix::new(&buffers.features[..images * FEATURES], images, FEATURES);
-        let slope = Matrix::new(slope, images, self.classes);
-        product(of_weight, true, features.transposed(), slope);
         let weight = &weights[self.dense()][..FEATURES * self.classes];
-        let weight = Matrix::new(weight, FEATURES, self.classes).transposed();
         let pooled = &mut buffers.pooled_slope[..images * FEATURES];
-        product(pooled, false, slope, weight);
+        for (i, slope) in slope.chunks_exact(self.classes).enumerate() {
+            of_bias.iter_mut().zip(slope).for_each(|(sum, slope)| *sum += slope);
+            for k in 0..FEATURES {
+                let (at, row) = (i * FEATURES + k, k * self.classes..(k + 1) * self.classes);
+                let feature = buffers.features[at];
+                let sums = of_weight[row.clone()].iter_mut().zip(slope);
+                sums.for_each(|(sum, slope)| *sum += feature * slope);
+                pooled[at] =
+                    weight[row].iter().zip(slope).map(|(weight, slope)| weight * slope).sum();
+            }
+        }
         spread(self.last(), pooled, &mut buffers.slope);
         for block in (0..BLOCKS).rev() {
             let (first, second) = (1 + 2 * block, 2 + 2 * block);
