@@ -308,7 +308,7 @@ impl Play<'_> {
 
     /// Who takes part, as seen in the first round.
     fn write_clients(&self, engine: &Engine) -> Result<(), Error> {
-        let federation = engine.federation();
+        let federation = &engine.world().federation;
         if federation.len() > MAX_LISTED {
             return Ok(());
         }

@@ -95,7 +95,7 @@ impl Engine {
             selection: selection::build(&scheme, &world),
             local: local::build(&scheme, parameters),
             aggregation: aggregation::build(&scheme, parameters),
-            federation: Arc::clone(&world.federation),
+            federation: Arc::clone(&world.reported),
             estimator,
             global: world.model.initialise(world.key(Purpose::Model)),
             fresh: true,
@@ -116,7 +116,7 @@ impl Engine {
         &self.world
     }
 
-    /// Weights, labels, and the failure probabilities that the server believes in.
+    /// Weights and labels as reported, and the failure probabilities that the server believes in.
     pub fn federation(&self) -> &Federation {
         &self.federation
     }
@@ -170,7 +170,7 @@ impl Engine {
             arrived: arrivals.iter().map(|arrival| (arrival.client, arrival.copies)).collect(),
             attempts,
             label_divergence_wanted: self.selection.probabilities().map(|p| p.label_divergence),
-            label_divergence_realised: realised(&federation, &weights),
+            label_divergence_realised: realised(&world.federation, &weights),
             evaluation: None,
         };
         let finite = vector::finite(&global);

@@ -12,7 +12,7 @@ use crate::world::World;
 pub struct Scene<'a> {
     /// Data, model, network: what all schemes share.
     pub world: &'a World,
-    /// Weights and labels of the clients, with the failure probabilities the server believes in.
+    /// Weights and labels as the clients report them, with the failure probabilities the server believes in.
     pub federation: &'a Federation,
     /// Whether these probabilities may differ from those of the round before.
     pub changed: bool,

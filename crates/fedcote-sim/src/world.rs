@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use fedcote::privacy::{Geometric, fill_empty};
 use fedcote::random::{Key, Purpose};
 use fedcote::{Federation, FederationSpec};
 use fedcote_learn::Partition;
@@ -28,8 +29,10 @@ pub struct World {
     pub model: Box<dyn Model>,
     /// Who fails when.
     pub network: Network,
-    /// Weights and labels; its failure probabilities are those of round 1.
+    /// Weights and labels as they are; the failure probabilities are those of round 1.
     pub federation: Arc<Federation>,
+    /// Weights and labels as the clients report them to the server.
+    pub reported: Arc<Federation>,
 }
 
 impl World {
@@ -44,15 +47,20 @@ impl World {
         let counts = partition.label_counts(labels, classes);
         let mut failure = Vec::new();
         network.failures(1, &mut failure);
-        let federation = FederationSpec {
-            ids: None,
-            classes,
-            counts: counts.into_iter().map(f64::from).collect(),
-            failure,
-        }
-        .check()?;
-        let federation = Arc::new(federation);
-        Ok(Self { scenario, seed, data, partition, model, network, federation })
+        let describe = |counts: Vec<f64>, failure: Vec<f64>| {
+            FederationSpec { ids: None, classes, counts, failure }.check().map(Arc::new)
+        };
+        let reported = match scenario.server.label_privacy {
+            None => None,
+            Some(epsilon) => Some(protected(&counts, classes, epsilon, seed)?),
+        };
+        let counts = counts.into_iter().map(f64::from).collect();
+        let federation = describe(counts, failure.clone())?;
+        let reported = match reported {
+            None => Arc::clone(&federation),
+            Some(counts) => describe(counts, failure)?,
+        };
+        Ok(Self { scenario, seed, data, partition, model, network, federation, reported })
     }
 
     /// The name of a stream of this world's seed.
@@ -86,4 +94,22 @@ impl World {
         };
         (settings, self.key(Purpose::Batch).round(round).client(client.into()))
     }
+}
+
+/// Label counts with the noise that each client adds to its own.
+fn protected(
+    counts: &[u32],
+    classes: usize,
+    epsilon: f64,
+    seed: u64,
+) -> Result<Vec<f64>, fedcote::Error> {
+    let noise = Geometric::new(epsilon, 1)?;
+    let mut reported = Vec::with_capacity(counts.len());
+    for (client, row) in counts.chunks(classes).enumerate() {
+        let mut stream = Key::new(seed, Purpose::Privacy).client(client as u64).stream();
+        let row: Vec<u64> = row.iter().map(|&count| count.into()).collect();
+        reported.extend(noise.protect(&row, &mut stream).into_iter().map(|count| count as f64));
+    }
+    fill_empty(&mut reported, classes)?;
+    Ok(reported)
 }

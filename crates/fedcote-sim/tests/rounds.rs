@@ -271,3 +271,17 @@ fn all_schemes_meet_the_same_network() {
         );
     }
 }
+
+/// With noise on label counts the server sees other counts than there are; what it realises is measured on the truth.
+#[test]
+fn label_privacy_blurs_what_the_server_sees() {
+    let open = world(&lossy("", "[0.05, 0.6, 0.5, 0.7, 0.3]"));
+    assert_eq!(open.reported.all_labels(), open.federation.all_labels());
+    let blurred = world(&lossy("label_privacy = 0.5", "[0.05, 0.6, 0.5, 0.7, 0.3]"));
+    assert_eq!(blurred.federation.all_labels(), open.federation.all_labels());
+    assert_ne!(blurred.reported.all_labels(), open.federation.all_labels());
+    let again = world(&lossy("label_privacy = 0.5", "[0.05, 0.6, 0.5, 0.7, 0.3]"));
+    assert_eq!(again.reported.all_labels(), blurred.reported.all_labels());
+    let mut engine = engine(blurred, "fedcote");
+    assert!(play(&mut engine, 1).label_divergence_realised.is_some());
+}

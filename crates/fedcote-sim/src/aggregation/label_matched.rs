@@ -4,8 +4,6 @@
 //! Minimises Σ_c (α_{g,c} − Σ_i a_i α_{i,c})² / α_{g,c} + λ Σ_i (a_i − q_i)² / q_i over the simplex, q_i the share
 //! of copies of client i: the problem of the `fedcote` library with reference q and κ = 1/λ.
 
-use fedcote::target::TargetProblem;
-
 use super::mean::{shares, step};
 use crate::Error;
 use crate::part::{Aggregation, Arrival, Probabilities, Scene};
@@ -27,17 +25,9 @@ impl LabelMatched {
     ) -> Result<Vec<(u32, f64)>, Error> {
         let mut shares = shares(arrivals, |arrival| f64::from(arrival.copies));
         let reference: Vec<f64> = shares.iter().map(|(_, share)| *share).collect();
-        let target = TargetProblem {
-            reference: &reference,
-            labels,
-            goal,
-            // λ = 0 asks for labels alone; a very large κ says the same and keeps the answer unique.
-            kappa: 1.0 / self.ridge.max(1e-9),
-            price: &[],
-            eligible: &[],
-        }
-        .solve(None)?;
-        for ((_, share), weight) in shares.iter_mut().zip(target.appearance) {
+        // λ = 0 asks for labels alone; a tiny one says the same and keeps the answer unique.
+        let matched = fedcote::matched::weights(labels, goal, &reference, self.ridge.max(1e-9))?;
+        for ((_, share), weight) in shares.iter_mut().zip(matched) {
             *share = weight;
         }
         Ok(shares)

@@ -9,6 +9,7 @@ mod source;
 use std::path::{Path, PathBuf};
 
 use fedcote::estimate::EstimatorKind;
+use fedcote::privacy::Geometric;
 use fedcote_learn::data::{DataSpec, SetKind, Shape};
 use fedcote_learn::models::ModelSpec;
 use fedcote_radio::NetworkConfig;
@@ -133,6 +134,10 @@ pub struct Server {
     /// The share of draws that go to clients in proportion to their weight, so that nobody is
     /// forgotten while probabilities are being learnt.
     pub exploration: f64,
+    /// Clients protect the label counts they report by noise for ε-differential privacy of each sample; by default they
+    /// report them as they are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label_privacy: Option<f64>,
 }
 
 impl Default for Server {
@@ -142,6 +147,7 @@ impl Default for Server {
             uploads: fedcote::Uploads::PerDraw,
             estimator: Default::default(),
             exploration: 0.0,
+            label_privacy: None,
         }
     }
 }
@@ -169,7 +175,8 @@ pub enum Knowledge {
     Estimated,
 }
 
-const SERVER_KEYS: [&str; 4] = ["knowledge", "uploads", "estimator", "exploration"];
+const SERVER_KEYS: [&str; 5] =
+    ["knowledge", "uploads", "estimator", "exploration", "label_privacy"];
 const SECTIONS: [&str; 5] = ["data", "model", "training", "network", "scheme"];
 
 impl Scenario {
@@ -309,6 +316,9 @@ impl Scenario {
         }
         if !(0.0..=1.0).contains(&self.server.exploration) {
             return wrong("network.exploration", "must be from 0 to 1");
+        }
+        if let Some(Err(error)) = self.server.label_privacy.map(|e| Geometric::new(e, 1)) {
+            return wrong("network.label_privacy", &error.to_string());
         }
         // Parameters of an estimator do not depend on the number of clients.
         if let Err(error) = self.server.estimator.estimator(1) {
