@@ -20,8 +20,8 @@ from fake_grid import FakeGrid  # noqa: E402
 from federation import Federation  # noqa: E402
 
 CLIENTS = 5
-FAULTS = {"0": (1, "raise"), "1": (2, "nan"), "2": (3, "sleep"), "3": (4, "kill")}
-ROUNDS, DIES_AFTER = 5, 2
+FAULTS = {"0": (1, "raise"), "1": (2, "nan"), "2": (3, "sleep"), "3": (3, "kill")}
+ROUNDS, DIES_AFTER, TIMEOUT = 4, 2, 40.0
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,8 @@ def faulty_app(folder):
     shutil.copy(Path(__file__).with_name("faulty.py"), app / "app")
     project = (app / "pyproject.toml").read_text()
     project = project.replace("app.client:app", "app.faulty:app")
-    project = project.replace("[tool.flwr.app.config]", '[tool.flwr.app.config]\nfaults = ""\ndies-after = 0')
+    ours = '[tool.flwr.app.config]\nfaults = ""\ndies-after = 0'
+    project = project.replace("[tool.flwr.app.config]", ours)
     (app / "pyproject.toml").write_text(project)
     server = (app / "app" / "server.py").read_text()
     died = '            if server_round == int(config["dies-after"]):\n                os._exit(9)\n'
@@ -72,7 +73,7 @@ def faulty_app(folder):
 def test_every_fault_is_survived(federation, folder):
     result, state = folder / "faults.json", folder / "state" / "state.json"
     config = {
-        "strategies": "fedcote", "num-server-rounds": ROUNDS, "selected": 40, "timeout": 25.0,
+        "strategies": "fedcote", "num-server-rounds": ROUNDS, "selected": 40, "timeout": TIMEOUT,
         "failure-rates": "0", "state-file": str(state), "result-file": str(result),
         "faults": ",".join(f"{name}:{round_}:{fault}" for name, (round_, fault) in FAULTS.items()),
     }  # fmt: skip
@@ -121,7 +122,7 @@ def test_every_fault_is_survived(federation, folder):
     never_died = FedCote(selected=40, seed=1, fraction_evaluate=0.0)
     from fake_grid import initial
 
-    never_died.start(FakeGrid(labels, behave, names), initial(), num_rounds=ROUNDS, timeout=25)
+    never_died.start(FakeGrid(labels, behave, names), initial(), num_rounds=ROUNDS, timeout=TIMEOUT)
     drawn = [report["drawn"] for report in never_died.history]
     assert drawn == [report["drawn"] for report in history]
     assert never_died.selector.state()["core"]["estimator"] == saved["core"]["estimator"]

@@ -47,8 +47,8 @@ def test_draws_follow_the_selection(draws):
 def test_whoever_fails_is_found_out_and_drawn_more():
     selector, _ = federation(threshold=1.0, estimator={"kind": "beta", "retention": 1.0})
     failure = np.array([0.0, 0.2, 0.4, 0.6, 0.7, 0.75])
-    play(selector, 600, failure, np.random.default_rng(1))
-    np.testing.assert_allclose(selector.failures(), failure, atol=0.12)
+    play(selector, 200, failure, np.random.default_rng(1))
+    np.testing.assert_allclose(selector.failures(), failure, atol=0.15)
     drawn_for = selector.solution().selection / selector.solution().weights
     assert drawn_for[5] > 1.5 * drawn_for[0]
 

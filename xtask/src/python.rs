@@ -11,7 +11,8 @@ use std::process::Command;
 
 /// Builds and tests everything.
 pub fn run() -> Result<(), String> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("xtask has no parent folder")?;
+    let root =
+        Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("xtask has no parent folder")?;
     let folder = target(root).join("python");
     fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
 
@@ -78,13 +79,15 @@ impl Environment {
     fn wheel(&self, root: &Path, folder: &Path) -> Result<String, String> {
         let wheels = folder.join("wheels");
         if wheels.exists() {
-            fs::remove_dir_all(&wheels).map_err(|error| format!("{}: {error}", wheels.display()))?;
+            fs::remove_dir_all(&wheels)
+                .map_err(|error| format!("{}: {error}", wheels.display()))?;
         }
         let mut maturin = self.module("maturin");
         maturin.args(["build", "--release", "--quiet", "--interpreter"]).arg(&self.python);
         maturin.arg("--out").arg(&wheels).current_dir(root);
         call(&mut maturin)?;
-        let found = fs::read_dir(&wheels).map_err(|error| format!("{}: {error}", wheels.display()))?;
+        let found =
+            fs::read_dir(&wheels).map_err(|error| format!("{}: {error}", wheels.display()))?;
         let mut found = found.filter_map(Result::ok).map(|entry| entry.path());
         let wheel = found.find(|path| path.extension() == Some(OsStr::new("whl")));
         let wheel = wheel.ok_or("maturin made no wheel")?;
