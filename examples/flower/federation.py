@@ -96,21 +96,23 @@ class Federation:
             )
         self.processes.append(process)
 
-    def run(self, app, timeout=600, **config):
-        """Runs an app, waits until it is over, and returns how that ended."""
+    def run(self, app, config, seconds=600, until=lambda: False):
+        """Runs an app, waits until it is over or ``until`` says so, and returns how that ended."""
         settings = " ".join(f"{key}={json.dumps(value)}" for key, value in config.items())
         flwr = ["flwr", "run", str(app), "local", "--format", "json"]
         if settings:
             flwr += ["--run-config", settings]
         run = str(self._ask(flwr)["run-id"])
-        deadline = time.monotonic() + timeout
+        deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
-            time.sleep(1)
+            time.sleep(2)
+            if until():
+                return "abandoned"
             listed = self._ask(["flwr", "list", "local", "--format", "json"])["runs"]
             status = next(one["status"] for one in listed if str(one["run-id"]) == run)
             if status.startswith("finished"):
                 return status
-        raise TimeoutError(f"run {run} did not end within {timeout} s")
+        raise TimeoutError(f"run {run} did not end within {seconds} s")
 
     def _ask(self, command):
         for attempt in range(10):
@@ -148,7 +150,7 @@ def main():
         Federation(arguments.clients, folder) as federation,
     ):
         result = Path(folder) / "result.json"
-        status = federation.run(HERE, timeout=3600, **{"result-file": str(result), **config})
+        status = federation.run(HERE, {"result-file": str(result), **config}, 3600)
         if status != "finished:completed":
             sys.exit((Path(folder) / "superlink.log").read_text()[-5000:] + f"\n{status}")
         for name, one in json.loads(result.read_text()).items():

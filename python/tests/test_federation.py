@@ -16,8 +16,11 @@ if not os.environ.get("FEDCOTE_REAL_FEDERATION"):
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "flower"
 sys.path.insert(0, str(EXAMPLE))
 
-from fake_grid import FakeGrid  # noqa: E402
+from fake_grid import FakeGrid, initial  # noqa: E402
 from federation import Federation  # noqa: E402
+
+from fedcote import Selector  # noqa: E402
+from fedcote.flower import FedCote  # noqa: E402
 
 CLIENTS = 5
 FAULTS = {"0": (1, "raise"), "1": (2, "nan"), "2": (3, "sleep"), "3": (3, "kill")}
@@ -45,7 +48,7 @@ def test_the_example_as_it_is(federation, folder):
     config = {
         "num-server-rounds": 2, "failure-rates": "0,0,0.5", "result-file": str(result),
     }  # fmt: skip
-    assert federation.run(EXAMPLE, **config) == "finished:completed", logs(folder)
+    assert federation.run(EXAMPLE, config) == "finished:completed", logs(folder)
     result = json.loads(result.read_text())
     for name in ("fedavg", "fedcote"):
         accuracy = result[name]["accuracy"]
@@ -79,10 +82,10 @@ def test_every_fault_is_survived(federation, folder):
     }  # fmt: skip
     app = faulty_app(folder)
     # The server dies after a round, and is started again.
-    status = federation.run(app, **config, **{"dies-after": DIES_AFTER})
-    assert status != "finished:completed" and not result.exists(), logs(folder)
-    assert json.loads(state.read_text())["round"] == DIES_AFTER
-    status = federation.run(app, **config)
+    died = lambda: state.exists() and json.loads(state.read_text())["round"] == DIES_AFTER  # noqa: E731
+    status = federation.run(app, {**config, "dies-after": DIES_AFTER}, until=died)
+    assert status != "finished:completed" and died() and not result.exists(), logs(folder)
+    status = federation.run(app, config)
     assert status == "finished:completed", logs(folder)
 
     result = json.loads(result.read_text())["fedcote"]
@@ -106,12 +109,12 @@ def test_every_fault_is_survived(federation, folder):
     assert sorted(accuracy) == list(range(DIES_AFTER, ROUNDS + 1))
     assert accuracy[ROUNDS] > 0.5, accuracy
 
-    # Had the server never died, it would have drawn the same clients: play the same faults to one that does not.
-    from fedcote.flower import FedCote
-
-    saved = json.loads(state.read_text())["selector"]
-    labels = np.array(saved["core"]["counts"]).reshape(CLIENTS, -1)
-    names = saved["ids"]
+    # Had the server never died, it would have drawn the same clients: play the same faults to one
+    # that does not die.
+    saved = Selector()
+    saved.restore(json.loads(state.read_text())["selector"])
+    names = saved.clients
+    labels = np.reshape(saved.state()["core"]["counts"], (len(names), -1))
 
     def behave(name, round_):
         reason = history[round_ - 1]["failed"].get(name)
@@ -120,9 +123,8 @@ def test_every_fault_is_survived(federation, folder):
         return "silent" if reason.startswith("no reply") else "nan" if "finite" in reason else 2
 
     never_died = FedCote(selected=40, seed=1, fraction_evaluate=0.0)
-    from fake_grid import initial
-
-    never_died.start(FakeGrid(labels, behave, names), initial(), num_rounds=ROUNDS, timeout=TIMEOUT)
+    grid = FakeGrid(labels, behave, names)
+    never_died.start(grid, initial(), num_rounds=ROUNDS, timeout=TIMEOUT)
     drawn = [report["drawn"] for report in never_died.history]
     assert drawn == [report["drawn"] for report in history]
-    assert never_died.selector.state()["core"]["estimator"] == saved["core"]["estimator"]
+    np.testing.assert_array_equal(never_died.selector.failures(names), saved.failures(names))
