@@ -15,6 +15,7 @@ Usage: cargo xtask <chore>
   test                 all tests: format, lints, Rust, documentation, Python with a real federation
   test rust            format, lints, Rust and documentation only
   test python          the Python package only
+  fuzz [RUNS]          readers of data files on damaged input, RUNS times each (a million by default)
   bench selection      selection probabilities, against the paper's enumeration
   bench network        a million clients' positions and outage
   bench training       local training and evaluation, beside PyTorch
@@ -28,6 +29,8 @@ fn main() -> ExitCode {
         ["test"] => rust().and_then(|()| timed("Python", python::run)),
         ["test", "rust"] => rust(),
         ["test", "python"] => timed("Python", python::run),
+        ["fuzz"] => fuzz("1000000"),
+        ["fuzz", runs] => fuzz(runs),
         ["bench", "selection"] => bench_selection::run(),
         ["bench", "network"] => bench_network::run(),
         ["bench", "training"] => bench_training::run(),
@@ -66,6 +69,16 @@ fn rust() -> Result<(), String> {
     cargo("lints", "clippy --workspace --all-targets --quiet -- -D warnings", None)?;
     cargo("tests", "test --workspace --quiet", None)?;
     cargo("documentation", "doc --workspace --no-deps --quiet", Some("-D warnings"))
+}
+
+/// The fuzz targets, optimised.
+fn fuzz(runs: &str) -> Result<(), String> {
+    if runs.parse::<u64>().is_err() {
+        return Err(format!("`{runs}` is no number of runs"));
+    }
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
+    command.args(["test", "--release", "-p", "fedcote-learn", "--test", "fuzz"]);
+    run(command.env("FEDCOTE_FUZZ_RUNS", runs))
 }
 
 /// Runs a command, having said which.

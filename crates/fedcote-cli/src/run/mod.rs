@@ -34,7 +34,8 @@ pub struct Args {
     resume: bool,
     /// Threads to compute with [default: one a core]; results do not depend on it
     #[arg(long, default_value_t = 0, hide_default_value = true, value_name = "N")]
-    threads: usize,
+    #[arg(value_parser = clap::value_parser!(u16).range(0..=1024))]
+    threads: u16,
     /// Print the resolved scenario and stop
     #[arg(long)]
     print_config: bool,
@@ -73,7 +74,7 @@ pub fn run(args: Args) -> Result<(), Error> {
     };
     let stop = stop_on_signal()?;
     let control =
-        Control { threads: args.threads, resume: args.resume, stop, command: command_line() };
+        Control { threads: args.threads.into(), resume: args.resume, stop, command: command_line() };
     let progress = progress::Progress::new(&scenario, progress::Style::of(args.json));
     let summary = compare(&scenario, &out, &control, &progress).map_err(Error::from)?;
     progress.finish();
