@@ -1,8 +1,8 @@
 //! The artefacts: what each is, and which runs it is made of.
 
-use super::beyond;
 use super::request::Request;
 use super::variant::{Share, Task, Variant, tenths};
+use super::{beyond, calibrate};
 
 /// One table or figure.
 pub struct Artefact {
@@ -24,6 +24,8 @@ pub enum Body {
     Curves(Curve, fn(&Request) -> Grid),
     /// The comparison with what is not in the paper.
     Beyond,
+    /// The fit of the network to one number of the paper.
+    Calibration,
     /// No runs: computed from settings, or measured on the way.
     Other(Other),
 }
@@ -109,7 +111,7 @@ const BASELINES: [&str; 9] = [
 ];
 
 /// The artefacts, in the paper's order.
-pub const ARTEFACTS: [Artefact; 24] = [
+pub const ARTEFACTS: [Artefact; 25] = [
     other("table-2", "settings: the standard of each client", Other::Standards),
     other("table-3", "settings: link parameters of each standard", Other::Links),
     table("table-4", "MNIST, balanced: loss and accuracy of all schemes", Some(Task::Mnist), balanced),
@@ -134,6 +136,12 @@ pub const ARTEFACTS: [Artefact; 24] = [
     beyond("beyond", "what is not in the paper, against Ideal"),
     beyond("beyond-static", "the first part of it: clients stand, two labels a client"),
     beyond("beyond-walking", "the second part of it: clients walk, two labels a client"),
+    Artefact {
+        name: "calibrate",
+        what: "the loss outdoors at which FedAvg is as good as in the paper",
+        task: Some(Task::Mnist),
+        body: Body::Calibration,
+    },
 ];
 
 const fn table(
@@ -169,12 +177,28 @@ impl Artefact {
         ARTEFACTS.iter().find(|artefact| artefact.name == name)
     }
 
+    /// Whether `all` has it: parts of another and the calibration are asked for by name.
+    pub fn is_whole(&self) -> bool {
+        !self.name.starts_with("beyond-") && !matches!(self.body, Body::Calibration)
+    }
+
+    /// The request as it is for this artefact.
+    pub fn adapt(&self, request: &Request) -> Request {
+        let mut request = request.clone();
+        request.task = self.task.unwrap_or(request.task);
+        if let Body::Calibration = self.body {
+            request.full_seeds = calibrate::SEEDS;
+        }
+        request
+    }
+
     /// The runs that it is made of, cut down to the schemes asked for; `None` if it needs none.
     pub fn grid(&self, request: &Request) -> Option<Grid> {
-        let request = &Request { task: self.task.unwrap_or(request.task), ..request.clone() };
+        let request = &self.adapt(request);
         let mut grid = match &self.body {
             Body::Table(grid) | Body::Curves(_, grid) => grid(request),
             Body::Beyond => beyond::grid(self.name, request),
+            Body::Calibration => calibrate::grid(request),
             Body::Other(_) => return None,
         };
         if !request.schemes.is_empty() {
@@ -291,4 +315,74 @@ fn figure_9(request: &Request) -> Grid {
     let first = "The mean is over the models after rounds 1 to r; the paper's starts with the untrained model.";
     let rows = rows(["fedavg", "fedcote-gradient", "fedcote", "ideal"]);
     Grid { rows, columns, notes: vec![EVALUATED, first] }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::numbers::of_table;
+    use super::super::request::SEEDS;
+    use super::super::tables;
+    use super::super::variant::Network;
+    use super::*;
+
+    fn request(task: Task) -> Request {
+        let network = Network::Calibrated;
+        let schemes = Vec::new();
+        Request { network, task, rounds: None, seed_count: None, full_seeds: SEEDS, schemes }
+    }
+
+    /// Every number of the paper's tables has its cell, and every cell that should have a number finds it.
+    #[test]
+    fn the_papers_numbers_and_our_cells_match() {
+        for artefact in ARTEFACTS.iter().filter(|a| matches!(a.body, Body::Table(_))) {
+            let mut found = 0;
+            for task in [Task::Mnist, Task::Cifar10] {
+                if artefact.task.is_some_and(|own| own != task) {
+                    continue;
+                }
+                let grid = artefact.grid(&request(task)).unwrap();
+                for row in &grid.rows {
+                    let cells = grid.columns.iter();
+                    let cells = cells.filter(|c| tables::paper(artefact.name, row, c).is_some());
+                    let cells = cells.count();
+                    assert!(cells == 0 || cells == grid.columns.len(), "{} {}", artefact.name, row.name);
+                    found += cells;
+                }
+            }
+            assert!(found > 0);
+            assert_eq!(found, of_table(artefact.name).count(), "{}", artefact.name);
+        }
+    }
+
+    #[test]
+    fn every_grid_resolves_to_scenarios() {
+        for artefact in &ARTEFACTS {
+            let Some(grid) = artefact.grid(&request(Task::Mnist)) else { continue };
+            assert!(!grid.rows.is_empty() && !grid.columns.is_empty());
+            let schemes: Vec<String> = grid.rows.iter().map(|row| row.scheme.clone()).collect();
+            for column in &grid.columns {
+                for scheme in &schemes {
+                    let scenario = column.variant.scenario(std::slice::from_ref(scheme), &[1]);
+                    assert!(scenario.is_ok(), "{} {scheme}: {:?}", artefact.name, scenario.err());
+                }
+            }
+        }
+    }
+
+    /// Transcribed by a program; these few were compared with the print by eye.
+    #[test]
+    fn some_numbers_are_as_printed() {
+        for (table, row, column, mean) in [
+            ("table-4", "fedavg", "non-iid accuracy", 80.89),
+            ("table-4", "fedcote-gradient", "non-iid accuracy", 93.17),
+            ("table-4", "tf-aggregation", "iid loss", 3.6379e34),
+            ("table-6", "tf-aggregation", "u=0.7", 41.66),
+            ("table-7", "power-of-choice", "u=0.9", 73.29),
+            ("table-9", "fedcote-ii-6", "balanced accuracy", 93.26),
+            ("table-11", "scaffold", "mnist non-iid", 92.24),
+            ("table-12", "fedcote-ii-4", "cifar10", 78.45),
+        ] {
+            assert_eq!(super::super::numbers::number(table, row, column).unwrap().mean, mean);
+        }
+    }
 }

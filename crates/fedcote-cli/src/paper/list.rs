@@ -18,7 +18,7 @@ pub fn print(request: &Request, store: &Store) -> Result<(), Error> {
     let mut timed: Vec<(runs::Run, f64)> = Vec::new();
     for artefact in &ARTEFACTS {
         let grid = artefact.grid(request);
-        let runs = grid.map_or_else(Vec::new, |grid| runs::of_grid(&grid, &request.seeds));
+        let runs = grid.map_or_else(Vec::new, |grid| runs::of_grid(&grid, &artefact.adapt(request).seeds()));
         let seconds: Vec<f64> = runs.iter().filter_map(|run| store.seconds(run)).collect();
         for run in &runs {
             if let Some(seconds) = store.seconds(run).filter(|_| !timed.iter().any(|(r, _)| r == run)) {
@@ -37,9 +37,8 @@ pub fn print(request: &Request, store: &Store) -> Result<(), Error> {
     }
     print!("{}", table.render(styled()));
     println!(
-        "\nRuns of the {} network, {} seeds{}; artefacts share runs. Seconds are those measured for runs that are there.",
+        "\nRuns of the {} network{}; artefacts share runs. Seconds are those measured for runs that are there.",
         request.network,
-        request.seeds.len(),
         request.rounds.map_or(String::new(), |rounds| format!(", {rounds} rounds")),
     );
     if !timed.is_empty() {

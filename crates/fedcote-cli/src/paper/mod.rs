@@ -2,12 +2,19 @@
 
 mod artefact;
 mod beyond;
+mod calibrate;
+mod curves;
 mod document;
+mod gradients;
+mod heterogeneity;
 mod list;
 mod numbers;
 mod request;
 mod runs;
+mod selection;
+mod settings;
 mod tables;
+mod theorem;
 mod theory;
 mod variant;
 
@@ -37,9 +44,9 @@ pub struct Args {
     /// Rounds a run instead of the paper's
     #[arg(long, value_name = "R", value_parser = clap::value_parser!(u32).range(1..))]
     rounds: Option<u32>,
-    /// Number of seeds: 1 to N
-    #[arg(long, value_name = "N", default_value_t = SEEDS, value_parser = clap::value_parser!(u64).range(1..))]
-    seeds: u64,
+    /// Number of seeds: 1 to N [default: 5, to calibrate 20]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    seeds: Option<u64>,
     /// Only these schemes, by the names that tables show
     #[arg(long, value_delimiter = ',', value_name = "A,B,…")]
     schemes: Vec<String>,
@@ -52,6 +59,9 @@ pub struct Args {
     /// Play only part I of N of the runs; parts merge by putting their folders together
     #[arg(long, value_name = "I/N")]
     shard: Option<Shard>,
+    /// The constant L of the bound in theorem-1
+    #[arg(long, value_name = "L", default_value_t = 1.0)]
+    smoothness: f64,
     /// Threads to compute with [default: one a core]; results do not depend on it
     #[arg(long, default_value_t = 0, hide_default_value = true, value_name = "N")]
     threads: usize,
@@ -77,12 +87,16 @@ pub fn run(args: Args) -> Result<(), Error> {
         network: args.network,
         task: args.task,
         rounds: args.rounds,
-        seeds: (1..=args.seeds).collect(),
+        seed_count: args.seeds,
+        full_seeds: SEEDS,
         schemes: args.schemes.clone(),
     };
     let store = Store::new(&args.out);
     if args.list {
         return list::print(&request, &store);
+    }
+    if !(args.smoothness > 0.0 && args.smoothness.is_finite()) {
+        return Err(Error::request("--smoothness: must be above 0 and finite"));
     }
     let artefacts = asked(&args.artefacts, &request)?;
     let plans = artefacts.iter().map(|artefact| plan(artefact, &request));
@@ -112,7 +126,7 @@ pub fn run(args: Args) -> Result<(), Error> {
             progress.finish();
             return Err(Error::work("interrupted; the same command goes on where this one stopped"));
         }
-        match make(artefact, &request, &store)? {
+        match make(artefact, &request, &args, &store)? {
             Some(document) => {
                 let name = match (artefact.task, request.task) {
                     (None, Task::Cifar10) => format!("{}-cifar10", artefact.name),
@@ -148,8 +162,7 @@ fn asked(names: &[String], request: &Request) -> Result<Vec<&'static Artefact>, 
         let found: Vec<&Artefact> = match name.as_str() {
             "all" => {
                 let suits = |artefact: &&Artefact| {
-                    artefact.task.is_none_or(|task| task == request.task)
-                        && !artefact.name.starts_with("beyond-")
+                    artefact.task.is_none_or(|task| task == request.task) && artefact.is_whole()
                 };
                 ARTEFACTS.iter().filter(suits).collect()
             }
@@ -177,24 +190,46 @@ fn plan(artefact: &Artefact, request: &Request) -> Result<Vec<Run>, Error> {
             names.join(", ")
         )));
     }
-    Ok(runs::of_grid(&grid, &request.seeds))
+    Ok(runs::of_grid(&grid, &artefact.adapt(request).seeds()))
 }
 
 /// Makes an artefact; `None` when runs are missing.
-fn make(artefact: &Artefact, request: &Request, store: &Store) -> Result<Option<Document>, Error> {
-    let task = artefact.task.unwrap_or(request.task);
-    let request = &Request { task, ..request.clone() };
+fn make(
+    artefact: &Artefact,
+    request: &Request,
+    args: &Args,
+    store: &Store,
+) -> Result<Option<Document>, Error> {
+    let request = &artefact.adapt(request);
     let cuts = match request.cuts() {
         cuts if cuts.is_empty() => String::new(),
         cuts => format!(" (cut down: {cuts})"),
     };
-    let (name, what) = (artefact.name, artefact.what);
+    let (name, what, out) = (artefact.name, artefact.what, &args.out);
+    let bare = format!("{name}: {what}{cuts}");
     let title = format!("{name}: {what}, {} network{cuts}", request.network);
-    let grid = artefact.grid(request);
-    Ok(match (&artefact.body, grid) {
-        (Body::Table(_), Some(grid)) => tables::read(&grid, &request.seeds, store)?
-            .map(|cells| tables::compared(name, title, &grid, &cells)),
-        (Body::Other(Other::Enumeration), _) => Some(theory::enumeration(format!("{name}: {what}"))),
-        _ => None,
+    let seeds = &request.seeds();
+    let read = |grid| tables::read(grid, seeds, store);
+    Ok(match (&artefact.body, artefact.grid(request)) {
+        (Body::Table(_), Some(grid)) => {
+            read(&grid)?.map(|cells| tables::compared(name, title, &grid, &cells))
+        }
+        (Body::Beyond, Some(grid)) => read(&grid)?.map(|cells| tables::tails(title, &grid, &cells)),
+        (Body::Calibration, Some(grid)) => {
+            read(&grid)?.map(|cells| calibrate::make(bare, &cells))
+        }
+        (Body::Curves(curve, _), Some(grid)) => curves::draw(*curve, title, &grid, seeds, store)?,
+        (Body::Other(kind), _) => Some(match kind {
+            Other::Standards => settings::standards(title, request)?,
+            Other::Links => settings::links(title, request)?,
+            Other::Enumeration => theory::enumeration(bare),
+            Other::OneLabel | Other::Gradients | Other::GradientRatio | Other::GradientDeviation => {
+                heterogeneity::make(*kind, bare, request, out)?
+            }
+            Other::Selection => selection::clients(title, request)?,
+            Other::Draws => selection::draws(title, request)?,
+            Other::Theorem => theorem::make(title, request, args.smoothness, out)?,
+        }),
+        (_, None) => None,
     })
 }

@@ -12,7 +12,10 @@ pub struct Request {
     pub task: Task,
     /// Rounds, if not the paper's.
     pub rounds: Option<u32>,
-    pub seeds: Vec<u64>,
+    /// Number of seeds, if not that of a full artefact.
+    pub seed_count: Option<u64>,
+    /// Number of seeds of the full artefact.
+    pub full_seeds: u64,
     /// The schemes to show; all when empty.
     pub schemes: Vec<String>,
 }
@@ -21,6 +24,11 @@ impl Request {
     /// The balanced, static scenario with K = 10.
     pub fn variant(&self, share: Share) -> Variant {
         Variant::new(self.network, self.task, share, self.rounds)
+    }
+
+    /// The seeds.
+    pub fn seeds(&self) -> Vec<u64> {
+        (1..=self.seed_count.unwrap_or(self.full_seeds)).collect()
     }
 
     /// Whether anything is cut down.
@@ -34,11 +42,10 @@ impl Request {
         if let Some(rounds) = self.rounds {
             cuts.push(format!("{rounds} rounds"));
         }
-        if self.seeds.len() as u64 != SEEDS {
-            cuts.push(match self.seeds.len() {
-                1 => "1 seed".to_owned(),
-                count => format!("{count} seeds"),
-            });
+        match self.seed_count {
+            Some(1) => cuts.push("1 seed".to_owned()),
+            Some(count) if count != self.full_seeds => cuts.push(format!("{count} seeds")),
+            _ => {}
         }
         if !self.schemes.is_empty() {
             cuts.push(format!("{} schemes", self.schemes.len()));

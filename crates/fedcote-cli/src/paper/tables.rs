@@ -88,12 +88,19 @@ pub fn compared(artefact: &str, title: String, grid: &Grid, cells: &Cells) -> Do
         columns,
         rows: grid.rows.iter().zip(cells).map(line).collect(),
     };
-    let mut tables = vec![("", table)];
+    let mut document = tails(title, grid, cells);
+    document.tables.insert(0, ("", table));
+    document
+}
+
+/// A table for each scenario of the grid with what the last round alone does not tell.
+pub fn tails(title: String, grid: &Grid, cells: &Cells) -> Document {
+    let mut tables: Vec<(&'static str, Table)> = Vec::new();
     let mut seen = Vec::new();
     for (at, column) in grid.columns.iter().enumerate() {
         if !seen.contains(&&column.variant) {
             seen.push(&column.variant);
-            tables.push((TAILS[tables.len() - 1], tail(column.variant.words(), grid, cells, at)));
+            tables.push((TAILS[tables.len()], tail(column.variant.words(), grid, cells, at)));
         }
     }
     let mut text = vec![

@@ -1,0 +1,121 @@
+//! `fedcote paper` as a user meets it: the real program.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::time::SystemTime;
+
+fn paper(folder: &Path, words: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fedcote"));
+    command.current_dir(folder).arg("paper").args(words).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+fn finished(out: &Path, share: &str, scheme: &str) -> std::path::PathBuf {
+    let variant = format!("runs/calibrated-mnist-{share}-u0.5-k10-r2");
+    out.join(variant).join(scheme).join("1/finished.json")
+}
+
+const SMALL: [&str; 5] = ["--rounds", "2", "--seeds", "1", "--schemes"];
+
+#[test]
+fn a_table_is_made_and_no_finished_run_is_repeated() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = [&["table-4"], &SMALL[..], &["fedavg,ideal"]].concat();
+    let done = paper(folder.path(), &words);
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    let out = folder.path().join("paper");
+    let page = fs::read_to_string(out.join("calibrated-cut/table-4.md")).unwrap();
+    for word in [
+        "# table-4: MNIST, balanced",
+        "(cut down: 2 rounds, 1 seed, 2 schemes)",
+        "| 80.89 ± 3.61 |",
+        "| 91.27 ± 1.36 |",
+        "fedcote paper table-4 --rounds 2",
+    ] {
+        assert!(page.contains(word), "{word} in {page}");
+    }
+    for ending in ["tex", "csv", "json"] {
+        assert!(out.join(format!("calibrated-cut/table-4.{ending}")).is_file(), "{ending}");
+    }
+    let modified = |path| fs::metadata(path).unwrap().modified().unwrap();
+    let all = [("iid", "fedavg"), ("iid", "ideal"), ("pairs", "fedavg"), ("pairs", "ideal")];
+    let before: Vec<SystemTime> =
+        all.iter().map(|(share, scheme)| modified(finished(&out, share, scheme))).collect();
+    // One run is lost; the same command makes that one again and no other.
+    fs::remove_dir_all(finished(&out, "pairs", "ideal").parent().unwrap()).unwrap();
+    let again = paper(folder.path(), &words);
+    assert!(again.status.success(), "{}", text(&again.stderr));
+    assert!(text(&again.stderr).contains("calibrated-mnist-pairs-u0.5-k10-r2 (1 runs)"));
+    for ((share, scheme), before) in all.iter().zip(before).take(3) {
+        assert_eq!(modified(finished(&out, share, scheme)), before, "{share} {scheme}");
+    }
+    assert_eq!(fs::read_to_string(out.join("calibrated-cut/table-4.md")).unwrap(), page);
+}
+
+#[test]
+fn parts_of_the_runs_merge_to_the_same_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = |more: &[&'static str]| [&["table-12"], &SMALL[..], &["fedavg,ideal"], more].concat();
+    for part in ["1/2", "2/2"] {
+        let out = if part == "1/2" { "one" } else { "two" };
+        let done = paper(folder.path(), &words(&["--shard", part, "--out", out]));
+        assert!(done.status.success(), "{}", text(&done.stderr));
+        assert!(text(&done.stderr).contains("1 of 2 runs are missing"), "{}", text(&done.stderr));
+        assert!(!folder.path().join(out).join("calibrated-cut").exists());
+    }
+    let runs = "runs/calibrated-mnist-pairs-u0.5-k10-walking-r2/ideal";
+    fs::rename(folder.path().join("two").join(runs), folder.path().join("one").join(runs)).unwrap();
+    let done = paper(folder.path(), &words(&["--out", "one"]));
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    assert!(!text(&done.stderr).contains("runs)"), "nothing is played: {}", text(&done.stderr));
+    assert!(folder.path().join("one/calibrated-cut/table-12.md").is_file());
+}
+
+#[test]
+fn the_enumeration_is_as_in_the_paper() {
+    let folder = tempfile::tempdir().unwrap();
+    let done = paper(folder.path(), &["table-8"]);
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    let printed = text(&done.stdout);
+    for ratio in ["0.0010", "0.0442", "0.8842", "11.0837"] {
+        assert!(printed.contains(&format!("| {ratio} | {ratio} | 0.0000 |")), "{ratio} in {printed}");
+    }
+}
+
+#[test]
+fn the_list_names_everything() {
+    let folder = tempfile::tempdir().unwrap();
+    let done = paper(folder.path(), &["--list"]);
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    let list = text(&done.stdout);
+    for number in 2..=13 {
+        assert!(list.contains(&format!("table-{number} ")), "table-{number} in {list}");
+    }
+    for number in 2..=9 {
+        assert!(list.contains(&format!("figure-{number} ")), "figure-{number} in {list}");
+    }
+    assert!(!folder.path().join("paper").exists(), "nothing is written");
+}
+
+#[test]
+fn wrong_requests_have_status_2() {
+    let folder = tempfile::tempdir().unwrap();
+    for (words, expected) in [
+        (vec!["tabel-4"], "table-4"),
+        (vec![], "name an artefact"),
+        (vec!["table-4", "--schemes", "fedavgg"], "its schemes are fedavg, power-of-choice"),
+        (vec!["table-4", "--shard", "3/2"], "expected I/N"),
+        (vec!["table-4", "--seeds", "0"], "0"),
+        (vec!["theorem-1", "--smoothness", "0"], "--smoothness"),
+    ] {
+        let refused = paper(folder.path(), &words);
+        let told = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(2), "{words:?}: {told}");
+        assert!(told.contains(expected), "{words:?}: {told}");
+    }
+    assert!(!folder.path().join("paper").exists(), "nothing is written");
+}
