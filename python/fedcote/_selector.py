@@ -76,6 +76,7 @@ class Selector:
         self._round = 0
         self._attempt = 0
         self._places: dict[ClientId, int] | None = None
+        self._available: tuple[list[ClientId], np.ndarray] | None = None
 
     @property
     def clients(self) -> list[ClientId]:
@@ -153,12 +154,9 @@ class Selector:
             Distinct clients, each with how often it was drawn: its weight in the average.
         """
         selected = _check.count("selected", selected)
-        numbers = self._number(self._ids if available is None else list(available))
+        numbers = self._in_order(self._ids if available is None else available)
         if not len(numbers):
             raise ValueError("clients: there must be at least one client")
-        self._rank()
-        # In the order of the names, so that draws depend on who is there and not on who came first.
-        numbers = self._by_rank[np.unique(self._ranks[numbers])]
         if again and self._round:
             attempt = self._attempt + 1
         else:
@@ -233,7 +231,7 @@ class Selector:
         self._core, self._round, self._attempt = core, round_, attempt
         self._ids, self._numbers = ids, {client: number for number, client in enumerate(ids)}
         self._ranks = np.empty(0, dtype=np.uint32)
-        self._places = None
+        self._places = self._available = None
 
     def _number(self, clients: list[ClientId]) -> np.ndarray:
         """The clients' numbers; newcomers get one."""
@@ -247,6 +245,18 @@ class Selector:
                     self._ids.append(client)
             self._core.grow(len(self._ids))
             return np.fromiter(map(numbers.__getitem__, clients), np.uint32, len(clients))
+
+    def _in_order(self, available: Iterable[ClientId]) -> np.ndarray:
+        """The numbers of these clients, each once, in the order of their names.
+
+        So draws depend on who is there, and not on who came first.
+        """
+        available = list(available)
+        if self._available is None or self._available[0] != available:
+            numbers = self._number(available)
+            self._rank()
+            self._available = available, self._by_rank[np.unique(self._ranks[numbers])]
+        return self._available[1]
 
     def _rank(self) -> None:
         """Keeps the clients in the order of their names."""

@@ -46,7 +46,7 @@ def logs(folder):
 def test_the_example_as_it_is(federation, folder):
     result = folder / "example.json"
     config = {
-        "num-server-rounds": 2, "failure-rates": "0,0,0.5", "result-file": str(result),
+        "num-server-rounds": 2, "local-steps": 20, "rate": 0.1, "result-file": str(result),
     }  # fmt: skip
     assert federation.run(EXAMPLE, config) == "finished:completed", logs(folder)
     result = json.loads(result.read_text())
@@ -77,7 +77,7 @@ def test_every_fault_is_survived(federation, folder):
     result, state = folder / "faults.json", folder / "state" / "state.json"
     config = {
         "strategies": "fedcote", "num-server-rounds": ROUNDS, "selected": 40, "timeout": TIMEOUT,
-        "failure-rates": "0", "state-file": str(state), "result-file": str(result),
+        "failure-rates": "0", "local-steps": 20, "rate": 0.1, "state-file": str(state), "result-file": str(result),
         "faults": ",".join(f"{name}:{round_}:{fault}" for name, (round_, fault) in FAULTS.items()),
     }  # fmt: skip
     app = faulty_app(folder)

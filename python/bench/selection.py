@@ -1,6 +1,6 @@
 """How long `Selector.select` takes for many clients, once it is under way.
 
-    python python/bench/select.py [CLIENTS] [SELECTED]
+    python python/bench/selection.py [CLIENTS] [SELECTED]
 """
 
 import sys

@@ -1,6 +1,6 @@
 """Aggregation beside Flower's own, in the same process, interleaved.
 
-    python python/bench/aggregate.py [PARAMETERS] [UPDATES]
+    python python/bench/aggregation.py [PARAMETERS] [UPDATES]
 """
 
 import sys
