@@ -125,6 +125,7 @@ class FedCote(FedAvg):
         self._names: dict[int, str] = {}
         self._asked: dict[int, int] = {}
         self._silent: set[int] = set()
+        self._warned: set[str] = set()
         self._done = 0
         self._timeout: float | None = 3600.0
         self._round: Round | None = None
@@ -266,8 +267,9 @@ class FedCote(FedAvg):
         selected = self.selected or max(int(len(nodes) * self.fraction_train), self.min_train_nodes)
         drawn = self.selector.select(nodes, selected, again=again)
         found = self.selector.solution()
-        if not again:
-            for warning in found.warnings:
+        for warning in found.warnings:
+            if warning not in self._warned:
+                self._warned.add(warning)
                 log.warning("fedcote: %s", warning)
         current.wanted = found.label_divergence
         current.attempts += 1
