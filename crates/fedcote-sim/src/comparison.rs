@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+use fedcote_learn::data::Dataset;
 use serde::Serialize;
 
 use crate::Error;
@@ -35,6 +36,8 @@ pub enum Event<'a> {
         /// Rounds already played.
         round: u32,
     },
+    /// What the user should know about the selection of this run.
+    Warned(&'a [String]),
     /// A round was played.
     Round(&'a RoundReport),
     /// A run ended.
@@ -79,6 +82,8 @@ pub fn compare(
     control: &Control,
     listener: &dyn Listener,
 ) -> Result<Option<Summary>, Error> {
+    // What cannot work is refused before anything is written.
+    let data = fedcote_learn::data::load(&scenario.data, &scenario.base)?;
     let _lock = Lock::take(out)?;
     if !control.resume && has_runs(out)? {
         let reason = "has runs already; add --resume to go on with them, or choose another --out";
@@ -99,7 +104,7 @@ pub fn compare(
         .map(|run| RunFolder::open(out, &scenario, &run.scheme, run.seed))
         .collect::<Result<Vec<_>, _>>()?;
     write(&out.join("scenario.toml"), scenario.to_toml().as_bytes())?;
-    let results = play_all(&scenario, &runs, &folders, control, listener)?;
+    let results = play_all(&scenario, data, &runs, &folders, control, listener)?;
     let Some(results) = results.into_iter().collect::<Option<Vec<_>>>() else { return Ok(None) };
     let schemes = general
         .schemes
@@ -130,11 +135,12 @@ pub fn play(
     control: &Control,
     listener: &dyn Listener,
 ) -> Result<bool, Error> {
+    let data = fedcote_learn::data::load(&scenario.data, &scenario.base)?;
     let folders = runs
         .iter()
         .map(|run| RunFolder::open(out, scenario, &run.scheme, run.seed))
         .collect::<Result<Vec<_>, _>>()?;
-    let results = play_all(&Arc::new(scenario.clone()), runs, &folders, control, listener)?;
+    let results = play_all(&Arc::new(scenario.clone()), data, runs, &folders, control, listener)?;
     Ok(results.iter().all(Option::is_some))
 }
 
@@ -150,6 +156,7 @@ fn has_runs(out: &Path) -> Result<bool, Error> {
 /// Plays all runs, as many at once as there are threads. `None` for a run that was interrupted.
 fn play_all(
     scenario: &Arc<Scenario>,
+    data: Arc<Dataset>,
     runs: &[RunId],
     folders: &[RunFolder],
     control: &Control,
@@ -159,7 +166,7 @@ fn play_all(
         rayon::ThreadPoolBuilder::new().num_threads(control.threads).build().map_err(|error| {
             Error::Io { path: "threads".into(), source: std::io::Error::other(error) }
         })?;
-    let worlds = Worlds::new(scenario);
+    let worlds = Worlds { scenario, data, made: Mutex::default() };
     let next = AtomicUsize::new(0);
     let failed = AtomicBool::new(false);
     let results = Mutex::new((0..runs.len()).map(|_| Ok(None)).collect::<Vec<_>>());
@@ -189,15 +196,11 @@ fn play_all(
 /// The worlds of the seeds, made when first needed and dropped when nobody lives there.
 struct Worlds<'a> {
     scenario: &'a Arc<Scenario>,
+    data: Arc<Dataset>,
     made: Mutex<HashMap<u64, std::sync::Weak<World>>>,
-    data: std::sync::OnceLock<Arc<fedcote_learn::data::Dataset>>,
 }
 
-impl<'a> Worlds<'a> {
-    fn new(scenario: &'a Arc<Scenario>) -> Self {
-        Self { scenario, made: Mutex::default(), data: std::sync::OnceLock::new() }
-    }
-
+impl Worlds<'_> {
     fn of(&self, seed: u64, pool: &rayon::ThreadPool) -> Result<Arc<World>, Error> {
         // Locked on the run's own thread: a pool thread that waits for a part of its work may take up another run's
         // work meanwhile, and would wait for its own lock for ever.
@@ -205,15 +208,7 @@ impl<'a> Worlds<'a> {
         if let Some(world) = made.get(&seed).and_then(std::sync::Weak::upgrade) {
             return Ok(world);
         }
-        let data = match self.data.get() {
-            Some(data) => Arc::clone(data),
-            None => {
-                let scenario = self.scenario;
-                let load = || fedcote_learn::data::load(&scenario.data, &scenario.base);
-                let data = pool.install(load)?;
-                Arc::clone(self.data.get_or_init(|| data))
-            }
-        };
+        let data = Arc::clone(&self.data);
         let make = || World::new(Arc::clone(self.scenario), data, seed);
         let world = Arc::new(pool.install(make)?);
         made.insert(seed, Arc::downgrade(&world));
@@ -270,6 +265,9 @@ impl Play<'_> {
             let report = pool.install(|| play_round(&mut engine, round, scenario))?;
             if round == 1 {
                 self.write_clients(&engine)?;
+                if !engine.warnings().is_empty() {
+                    self.listener.event(self.run, Event::Warned(engine.warnings()));
+                }
             }
             let Some(report) = report else {
                 metrics.add(&serde_json::json!({ "diverged_at": round }))?;
@@ -338,6 +336,7 @@ impl Play<'_> {
                 "classes": federation.classes(),
                 "global_labels": global_labels,
                 "clients": clients,
+                "warnings": engine.warnings(),
             }),
         )
     }

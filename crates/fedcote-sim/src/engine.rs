@@ -126,6 +126,11 @@ impl Engine {
         &self.actual
     }
 
+    /// What the user should know about the selection in force.
+    pub fn warnings(&self) -> &[String] {
+        self.selection.warnings()
+    }
+
     /// The probabilities behind the last draws, for a selection that has some.
     pub fn probabilities(&self) -> Option<Probabilities<'_>> {
         self.selection.probabilities()
@@ -139,12 +144,32 @@ impl Engine {
     /// Plays one round.
     pub fn step(&mut self, round: u32) -> Result<Outcome, Error> {
         let changed = self.observe_network(round)?;
+        if self.actual.iter().all(|&failure| failure >= 1.0) {
+            return self.pass(round);
+        }
         let broadcast = std::mem::take(&mut self.global);
         let outcome = self.play(round, changed, &broadcast);
         if self.global.is_empty() {
             self.global = broadcast;
         }
         outcome
+    }
+
+    /// A round in which nobody can arrive leaves everything as it is; on a network that stays like that for ever
+    /// there is nothing to wait for.
+    fn pass(&self, round: u32) -> Result<Outcome, Error> {
+        if !self.world.network.moves() {
+            return Err(Error::NothingArrives { round, attempts: 0 });
+        }
+        Ok(Outcome::Done(RoundReport {
+            round,
+            selected: Vec::new(),
+            arrived: Vec::new(),
+            attempts: 0,
+            label_divergence_wanted: None,
+            label_divergence_realised: None,
+            evaluation: None,
+        }))
     }
 
     fn play(&mut self, round: u32, changed: bool, broadcast: &[f32]) -> Result<Outcome, Error> {
@@ -236,9 +261,8 @@ impl Engine {
             .par_iter()
             .map(|&(client, _)| {
                 let trainer = self.trainers.lock().expect("no panic while held").pop();
-                let mut trainer = trainer.unwrap_or_else(|| {
-                    Trainer::new(&*scene.world.model, scene.world.scenario.training.batch)
-                });
+                let mut trainer = trainer
+                    .unwrap_or_else(|| Trainer::new(&*scene.world.model, scene.world.batch()));
                 let mut model = scene.global.to_vec();
                 let outcome = self.local.update(scene, client, &mut model, &mut trainer);
                 self.trainers.lock().expect("no panic while held").push(trainer);

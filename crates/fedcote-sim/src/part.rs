@@ -67,6 +67,11 @@ pub trait Selection: Send + Sync {
         None
     }
 
+    /// What the user should know about the probabilities in force.
+    fn warnings(&self) -> &[String] {
+        &[]
+    }
+
     /// Learns what arrived.
     fn received(&mut self, scene: &Scene, arrivals: &[Arrival]) {
         let _ = (scene, arrivals);

@@ -140,17 +140,17 @@ pub struct SchemeConfig {
     /// `power-of-choice`: candidates d; by default 1.5 K, at most N.
     pub candidates: Option<u64>,
     /// `prox`: the coefficient μ.
-    pub mu: Option<f32>,
+    pub mu: Option<f64>,
     /// `scaffold`: how the control variate is scaled.
     pub control: Option<ControlKind>,
     /// `mean`, `weighted-mean`, `nova`, `yogi`, memory kinds: step size on the server.
-    pub server_rate: Option<f32>,
+    pub server_rate: Option<f64>,
     /// `yogi`: decay of the first moment.
-    pub beta1: Option<f32>,
+    pub beta1: Option<f64>,
     /// `yogi`: decay of the second moment.
-    pub beta2: Option<f32>,
+    pub beta2: Option<f64>,
     /// `yogi`: adaptivity τ.
-    pub adaptivity: Option<f32>,
+    pub adaptivity: Option<f64>,
     /// `label-matched`: ridge λ towards equal weights.
     pub ridge: Option<f64>,
     /// `fedau`: the longest participation interval that counts.
@@ -428,11 +428,11 @@ impl Scheme {
             ("kappa", config.kappa, 0.0, f64::MAX),
             ("efficiency", config.efficiency, 0.0, f64::MAX),
             ("threshold", config.threshold, 0.0, 1.0),
-            ("mu", config.mu.map(f64::from), 0.0, f64::from(f32::MAX)),
-            ("server_rate", config.server_rate.map(f64::from), 0.0, f64::from(f32::MAX)),
-            ("beta1", config.beta1.map(f64::from), 0.0, 1.0),
-            ("beta2", config.beta2.map(f64::from), 0.0, 1.0),
-            ("adaptivity", config.adaptivity.map(f64::from), 0.0, f64::from(f32::MAX)),
+            ("mu", config.mu, 0.0, 1e30),
+            ("server_rate", config.server_rate, 0.0, 1e30),
+            ("beta1", config.beta1, 0.0, 1.0),
+            ("beta2", config.beta2, 0.0, 1.0),
+            ("adaptivity", config.adaptivity, 0.0, 1e30),
             ("ridge", config.ridge, 0.0, f64::MAX),
         ];
         for (key, value, low, high) in ranges {

@@ -35,7 +35,7 @@ impl Spread {
 pub struct RunSummary {
     /// Test accuracy after the last round; of a run that diverged, that of guessing.
     pub test_accuracy: Option<f64>,
-    /// Mean test accuracy over the tail.
+    /// Mean test accuracy over the tail; of a run that diverged, that of guessing.
     pub tail_accuracy: Option<f64>,
     /// Standard deviation of test accuracy over the tail.
     pub tail_spread: Option<f64>,
@@ -84,6 +84,7 @@ impl RunSummary {
             .map(|(_, accuracy)| *accuracy)
             .collect();
         let spread = if diverged { None } else { Spread::of(&tail) };
+        let guess = diverged.then(|| 1.0 / finished.classes as f64);
         let rounds_to_90 = evaluations.iter().enumerate().find_map(|(at, &(round, _))| {
             let recent = evaluations[..=at].iter().filter(|(other, _)| other + 10 > round);
             (mean(recent.map(|(_, accuracy)| *accuracy))? > 0.9).then_some(f64::from(round))
@@ -91,12 +92,8 @@ impl RunSummary {
         let arrived =
             |report: &RoundReport| f64::from(report.arrived.iter().map(|(_, n)| n).sum::<u32>());
         Self {
-            test_accuracy: if diverged {
-                Some(1.0 / finished.classes as f64)
-            } else {
-                last.map(|last| last.test_accuracy)
-            },
-            tail_accuracy: spread.map(|spread| spread.mean),
+            test_accuracy: guess.or(last.map(|last| last.test_accuracy)),
+            tail_accuracy: guess.or(spread.map(|spread| spread.mean)),
             tail_spread: spread.map(|spread| spread.std),
             // A run that blew up has no loss worth a mean.
             train_loss: last.filter(|_| !diverged).map(|last| last.train_loss),
@@ -279,7 +276,10 @@ mod tests {
     #[test]
     fn diverged_runs_count_but_have_no_loss() {
         let run = RunSummary::of(10, &finished(Some(4)), &[report(3, 0.6)]);
-        assert_eq!((run.test_accuracy, run.tail_accuracy, run.train_loss), (Some(0.1), None, None));
+        assert_eq!(
+            (run.test_accuracy, run.tail_accuracy, run.train_loss),
+            (Some(0.1), Some(0.1), None)
+        );
         let good = RunSummary::of(10, &finished(None), &[report(10, 0.8)]);
         let scheme = SchemeSummary::of("x", &[run, good]);
         assert_eq!((scheme.seeds, scheme.diverged, scheme.diverged_at), (2, 1, vec![4]));

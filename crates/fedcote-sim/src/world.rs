@@ -33,6 +33,8 @@ pub struct World {
     pub federation: Arc<Federation>,
     /// Weights and labels as the clients report them to the server.
     pub reported: Arc<Federation>,
+    /// Samples of the client that has most.
+    largest: usize,
 }
 
 impl World {
@@ -60,7 +62,9 @@ impl World {
             None => Arc::clone(&federation),
             Some(counts) => describe(counts, failure)?,
         };
-        Ok(Self { scenario, seed, data, partition, model, network, federation, reported })
+        let clients = 0..partition.len();
+        let largest = clients.map(|client| partition.client(client).len()).max().unwrap_or(0);
+        Ok(Self { scenario, seed, data, partition, model, network, federation, reported, largest })
     }
 
     /// The name of a stream of this world's seed.
@@ -84,12 +88,17 @@ impl World {
         }
     }
 
+    /// Samples in a mini-batch: no more than the largest client has.
+    pub fn batch(&self) -> usize {
+        self.scenario.training.batch.min(self.largest)
+    }
+
     /// How a client trains in a round, and the key of its mini-batches.
     pub fn local_settings(&self, round: u32, client: u32) -> (LocalSettings, Key) {
         let training = &self.scenario.training;
         let settings = LocalSettings {
             steps: self.steps(client) as usize,
-            batch: training.batch,
+            batch: self.batch(),
             rate: training.rate_in(round),
         };
         (settings, self.key(Purpose::Batch).round(round).client(client.into()))

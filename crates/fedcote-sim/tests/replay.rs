@@ -215,20 +215,25 @@ impl Replay {
                 plus(&old, 1.0, &change)
             }
             AggregationKind::Fedau => {
+                let factors: Vector = clients
+                    .iter()
+                    .map(|&client| {
+                        let ended = &self.intervals[client].1;
+                        let sum: u32 = ended.iter().sum();
+                        let mean = if ended.is_empty() {
+                            1.0
+                        } else {
+                            f64::from(sum) / ended.len() as f64
+                        };
+                        seen.target[client] * mean
+                    })
+                    .collect();
                 for (client, (length, ended)) in self.intervals.iter_mut().enumerate() {
                     *length += 1;
                     if clients.contains(&client) || *length == 50 {
                         ended.push(std::mem::take(length));
                     }
                 }
-                let factors: Vector = clients
-                    .iter()
-                    .map(|&client| {
-                        let ended = &self.intervals[client].1;
-                        let sum: u32 = ended.iter().sum();
-                        seen.target[client] * f64::from(sum) / ended.len() as f64
-                    })
-                    .collect();
                 plus(&old, 1.0, &combined(&factors, &updates))
             }
             AggregationKind::LabelMatched => combined(&matched(seen, &mean), models),

@@ -285,3 +285,37 @@ fn label_privacy_blurs_what_the_server_sees() {
     let mut engine = engine(blurred, "fedcote");
     assert!(play(&mut engine, 1).label_divergence_realised.is_some());
 }
+
+/// A trace with a round in which everyone fails used to end the whole comparison.
+#[test]
+fn a_dead_round_of_a_trace_is_passed_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut trace = String::from("round,client,failure\n");
+    for round in 1..=3 {
+        for client in 1..=5 {
+            trace += &format!("{round},{client},{}\n", u8::from(round == 2));
+        }
+    }
+    std::fs::write(folder.path().join("trace.csv"), trace).unwrap();
+    let network = "kind = \"trace\"\nfile = \"trace.csv\"\n";
+    let text = lossy("", "[]").replace("kind = \"fixed\"\nfailure = []\n", network);
+    for scheme in ["fedavg", "fedcote", "fedcote-gradient", "tf-aggregation"] {
+        let scenario = Scenario::parse("test", &text, &[], folder.path()).unwrap();
+        let data = fedcote_learn::data::load(&scenario.data, &scenario.base).unwrap();
+        let mut engine = engine(World::new(Arc::new(scenario), data, 1).unwrap(), scheme);
+        assert!(!play(&mut engine, 1).arrived.is_empty(), "{scheme}");
+        let before = engine.global().to_vec();
+        assert!(play(&mut engine, 2).selected.is_empty(), "{scheme}");
+        assert_eq!(engine.global(), before, "{scheme}");
+        assert!(!play(&mut engine, 3).arrived.is_empty(), "{scheme}");
+    }
+}
+
+/// Everyone above the threshold used to end the comparison of all schemes.
+#[test]
+fn a_threshold_that_nobody_meets_leaves_everyone_in() {
+    for scheme in ["fedcote-gradient", "fedcote-ii", "tf-aggregation", "fedcote"] {
+        let mut engine = engine(world(&lossy("", "[0.9, 0.9, 0.9, 0.9, 0.9]")), scheme);
+        play(&mut engine, 1);
+    }
+}

@@ -357,3 +357,21 @@ fn solutions_survive_saving() {
     assert_eq!(again.eligible, solution.eligible);
     assert_eq!(again.method, solution.method);
 }
+
+/// The i.i.d. branch used to certify itself as optimal whatever it led to.
+#[test]
+fn the_homogeneous_branch_tells_how_far_from_optimal_it_is() {
+    // Shares instead of counts look like one sample a client: too few to tell from chance.
+    let federation = FederationSpec {
+        ids: None,
+        classes: 2,
+        counts: vec![0.5, 0.5, 1.0, 0.0, 0.0, 1.0],
+        failure: vec![0.1, 0.8, 0.2],
+    }
+    .check()
+    .unwrap();
+    let options = Options { method: Method::GRADIENT, ..Options::default() };
+    let solution = select(&federation, 10, &options, None).unwrap();
+    assert!(solution.warnings.iter().any(|w| matches!(w, Warning::Homogeneous { .. })));
+    assert!(solution.optimality > 1e-3, "{}", solution.optimality);
+}

@@ -25,11 +25,12 @@ pub struct Args {
     overrides: Vec<String>,
     /// Seeds, such as 1,2,3, instead of the scenario's
     #[arg(long, value_delimiter = ',', value_name = "SEED,…")]
+    #[arg(value_parser = clap::value_parser!(u64).range(0..=i64::MAX as u64))]
     seeds: Vec<u64>,
     /// The folder to write to [default: runs/<scenario>, numbered if it is there already]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Go on with an interrupted comparison and skip what is finished
+    /// Go on with an interrupted comparison and skip what is finished; begin if there is nothing yet
     #[arg(long)]
     resume: bool,
     /// Threads to compute with [default: one a core]; results do not depend on it
@@ -49,7 +50,7 @@ fn after_help() -> String {
     for preset in PRESETS {
         text += &format!("  {:<18} {}\n", preset.name, preset.summary());
     }
-    text += "  …-dynamic          each of them with walking clients\n\nExamples:\n  \
+    text += "  …-dynamic          each of them with walking clients (paper-dynamic: the calibrated one)\n\nExamples:\n  \
              fedcote run\n  \
              fedcote run paper-calibrated --seeds 1 --set rounds=100\n  \
              fedcote run --set 'schemes=[\"fedavg\",\"scaffold\"]' --out runs/mine\n  \

@@ -149,6 +149,12 @@ impl Listener for Progress {
                     }
                 }
             }
+            Event::Warned(warnings) => {
+                for warning in warnings {
+                    let (name, width) = (self.name(run), self.width);
+                    self.say(&format!("{name:<width$}  warning: {warning}"));
+                }
+            }
             Event::Finished(finished) => {
                 let accuracy = self
                     .shown

@@ -1,8 +1,8 @@
 //! FedAU (Wang and Ji, "A Lightweight Method for Tackling Unknown Participation Statistics in Federated
 //! Averaging", ICLR 2024).
 //!
-//! A client's weight ω_i is the mean length of its observed participation intervals, cut off at a maximum:
-//! who comes every tenth round counts ten times when it comes. w̄ ← w̄ + η Σ_i p_i ω_i (w_i − w̄) over what
+//! A client's weight ω_i is the mean length of the participation intervals that ended before this round, cut off at a
+//! maximum (1 before the first): who comes every tenth round counts ten times when it comes. w̄ ← w̄ + η Σ_i p_i ω_i (w_i − w̄) over what
 //! arrived.
 
 use serde::{Deserialize, Serialize};
@@ -31,8 +31,9 @@ struct Interval {
 }
 
 impl Interval {
-    /// One more round; says the weight in force.
+    /// One more round; says the weight in force, which knows nothing yet of the interval that may end now.
     fn advance(&mut self, arrived: bool, cutoff: u32) -> f64 {
+        let weight = if self.count == 0 { 1.0 } else { self.mean };
         self.length += 1;
         if arrived || self.length == cutoff {
             let count = f64::from(self.count);
@@ -40,7 +41,7 @@ impl Interval {
             self.count += 1;
             self.length = 0;
         }
-        if self.count == 0 { 1.0 } else { self.mean }
+        weight
     }
 }
 
@@ -103,13 +104,14 @@ mod tests {
         let both = [arrival(0, 1, 1, &[]), arrival(1, 1, 1, &[])];
         assert_eq!(fedau.factors(&weights, &both), [(0, 0.5), (1, 0.5)]);
         assert_eq!(fedau.factors(&weights, &both[..1]), [(0, 0.5)]);
-        // Client 1 comes after 2 rounds: mean interval (1 + 2)/2 = 1.5.
-        assert_eq!(fedau.factors(&weights, &both[1..]), [(1, 0.75)]);
-        // It stays away; after 3 rounds the interval is cut off: (1 + 2 + 3)/3 = 2.
+        // Client 1 comes after 2 rounds; so far its only interval had length 1.
+        assert_eq!(fedau.factors(&weights, &both[1..]), [(1, 0.5)]);
+        // Now the mean interval is (1 + 2)/2. It stays away; after 3 rounds the interval is cut off: (1 + 2 + 3)/3 = 2.
         for _ in 0..3 {
             fedau.factors(&weights, &[]);
         }
-        // An interval of 1: (1 + 2 + 3 + 1)/4 = 1.75.
+        assert_eq!(fedau.factors(&weights, &both[1..]), [(1, 0.5 * 2.0)]);
+        // An interval of 1 has ended since: (1 + 2 + 3 + 1)/4 = 1.75.
         assert_eq!(fedau.factors(&weights, &both[1..]), [(1, 0.5 * 1.75)]);
     }
 }

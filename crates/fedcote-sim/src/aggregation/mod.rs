@@ -24,7 +24,7 @@ use crate::scheme::{AggregationKind, Scheme};
 /// The aggregation of a scheme, for a model of this many parameters.
 pub fn build(scheme: &Scheme, parameters: usize) -> Box<dyn Aggregation> {
     let config = &scheme.config;
-    let rate = config.server_rate.unwrap_or(1.0);
+    let rate = config.server_rate.unwrap_or(1.0) as f32;
     match scheme.aggregation {
         AggregationKind::Mean => Box::new(Mean { rate }),
         AggregationKind::WeightedMean => Box::new(WeightedMean { rate }),

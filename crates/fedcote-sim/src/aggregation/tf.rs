@@ -85,4 +85,49 @@ mod tests {
         }
         assert!((mean[0] - 0.3).abs() < 1e-12 && (mean[1] - 0.7).abs() < 1e-12, "{mean:?}");
     }
+
+    /// The weights of a round sum to one in expectation only. Their sum has the variance (Σ p²/(s (1 − ε)) − 1)/K,
+    /// which grows without bound as a failure probability nears 1; the mean of what arrived, which FedCote uses, has
+    /// weights that sum to one in every round.
+    #[test]
+    fn the_sum_of_weights_swings_where_the_mean_of_arrivals_does_not() {
+        let (p, selection) = ([0.3, 0.7], [0.4, 0.6]);
+        let mut before = 0.0;
+        for last in [0.0, 0.6, 0.9, 0.99] {
+            let failure = [0.2, last];
+            let (mut mean, mut square) = (0.0, 0.0);
+            for draws in [[0, 0], [0, 1], [1, 0], [1, 1]] {
+                for arrived in 0..4u32 {
+                    let arrives = |at: usize| arrived >> at & 1 == 1;
+                    let chance: f64 = (0..2)
+                        .map(|at| {
+                            let (s, e) = (selection[draws[at]], failure[draws[at]]);
+                            s * if arrives(at) { 1.0 - e } else { e }
+                        })
+                        .product();
+                    let arrivals: Vec<Arrival> = (0..2)
+                        .map(|who| (0..2).filter(|&at| draws[at] == who && arrives(at)).count())
+                        .enumerate()
+                        .filter(|(_, copies)| *copies > 0)
+                        .map(|(who, copies)| arrival(who as u32, copies as u32, 1, &[]))
+                        .collect();
+                    let sum: f64 =
+                        weights(&arrivals, &p, &failure, &selection, 2).iter().map(|w| w.1).sum();
+                    mean += chance * sum;
+                    square += chance * sum * sum;
+                    if !arrivals.is_empty() {
+                        let ours = super::super::mean::shares(&arrivals, |a| f64::from(a.copies));
+                        assert!((ours.iter().map(|w| w.1).sum::<f64>() - 1.0).abs() < 1e-15);
+                    }
+                }
+            }
+            let terms = (0..2).map(|i| p[i] * p[i] / (selection[i] * (1.0 - failure[i])));
+            let expected = (terms.sum::<f64>() - 1.0) / 2.0;
+            assert!((mean - 1.0).abs() < 1e-12, "{mean}");
+            assert!((square - mean * mean - expected).abs() < 1e-9, "{last}: {square} {expected}");
+            assert!(expected > before);
+            before = expected;
+        }
+        assert!(before > 30.0, "{before}");
+    }
 }

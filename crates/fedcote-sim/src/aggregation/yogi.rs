@@ -24,10 +24,10 @@ impl Yogi {
     /// β₁ = 0.9, β₂ = 0.99, τ = 1e-3, η = 1e-2 unless the scheme says otherwise.
     pub fn new(config: &SchemeConfig, parameters: usize) -> Self {
         Self {
-            rate: config.server_rate.unwrap_or(1e-2),
-            beta1: config.beta1.unwrap_or(0.9),
-            beta2: config.beta2.unwrap_or(0.99),
-            adaptivity: config.adaptivity.unwrap_or(1e-3),
+            rate: config.server_rate.unwrap_or(1e-2) as f32,
+            beta1: config.beta1.unwrap_or(0.9) as f32,
+            beta2: config.beta2.unwrap_or(0.99) as f32,
+            adaptivity: config.adaptivity.unwrap_or(1e-3) as f32,
             first: vec![0.0; parameters],
             second: vec![0.0; parameters],
         }

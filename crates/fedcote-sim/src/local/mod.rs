@@ -15,7 +15,7 @@ use crate::scheme::{LocalKind, Scheme};
 pub fn build(scheme: &Scheme, parameters: usize) -> Box<dyn LocalUpdate> {
     match scheme.local {
         LocalKind::Sgd => Box::new(Sgd),
-        LocalKind::Prox => Box::new(Prox { mu: scheme.config.mu.unwrap_or(0.01) }),
+        LocalKind::Prox => Box::new(Prox { mu: scheme.config.mu.unwrap_or(0.01) as f32 }),
         LocalKind::Scaffold => Box::new(Scaffold::new(scheme.config.control, parameters)),
     }
 }

@@ -21,7 +21,7 @@ use source::Source;
 pub(crate) use source::remedy;
 
 use crate::Error;
-use crate::scheme::{SchemeConfig, Schemes};
+use crate::scheme::{NAMED, SchemeConfig, Schemes};
 
 /// A checked description of a comparison.
 #[derive(Debug, Clone, PartialEq)]
@@ -90,9 +90,9 @@ pub struct Training {
     /// Samples in a mini-batch.
     pub batch: usize,
     /// Step size γ.
-    pub rate: f32,
+    pub rate: f64,
     /// Later step sizes: from round `[0]` on the rate is `[1]`.
-    pub rate_changes: Vec<(u32, f32)>,
+    pub rate_changes: Vec<(u32, f64)>,
 }
 
 impl Default for Training {
@@ -105,7 +105,7 @@ impl Training {
     /// The step size of a round.
     pub fn rate_in(&self, round: u32) -> f32 {
         let changes = self.rate_changes.iter().take_while(|(from, _)| *from <= round);
-        changes.last().map_or(self.rate, |(_, rate)| *rate)
+        changes.last().map_or(self.rate, |(_, rate)| *rate) as f32
     }
 }
 
@@ -302,7 +302,7 @@ impl Scenario {
         if training.batch == 0 {
             return wrong("training.batch", "must be at least 1");
         }
-        let positive = |rate: f32| rate.is_finite() && rate > 0.0;
+        let positive = |rate: f64| rate > 0.0 && (rate as f32).is_finite();
         if !positive(training.rate) {
             return wrong("training.rate", "must be a positive number");
         }
@@ -331,8 +331,18 @@ impl Scenario {
         self.network
             .check(general.clients)
             .map_err(|error| (format!("network.{}", error.key), error.reason))?;
-        for name in &general.schemes {
+        for name in general.schemes.iter().chain(self.schemes.iter().map(|(name, _)| name)) {
             self.schemes.resolve(name)?;
+        }
+        // A table for a scheme that is neither compared nor known by name is a slip of the pen.
+        let known: Vec<&str> = NAMED.iter().map(|(name, _)| *name).collect();
+        let meant =
+            |name: &&String| !known.contains(&name.as_str()) && !general.schemes.contains(name);
+        if let Some(name) = self.schemes.iter().map(|(name, _)| name).find(meant) {
+            let listed: Vec<&str> =
+                general.schemes.iter().map(String::as_str).chain(known).collect();
+            let reason = format!("no scheme `{name}` is compared{}", remedy(name, &listed));
+            return Err((format!("scheme.{name}"), reason));
         }
         Ok(())
     }

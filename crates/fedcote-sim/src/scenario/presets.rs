@@ -38,7 +38,8 @@ impl Preset {
 
     /// The names of all presets.
     pub fn names() -> Vec<String> {
-        PRESETS.iter().flat_map(|p| [p.name.to_owned(), format!("{}-dynamic", p.name)]).collect()
+        let both = |p: &Preset| [p.name.to_owned(), format!("{}-dynamic", p.name)];
+        PRESETS.iter().flat_map(both).chain(["paper-dynamic".to_owned()]).collect()
     }
 
     /// The first line of the file: what the preset is.

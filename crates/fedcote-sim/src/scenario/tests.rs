@@ -114,3 +114,21 @@ fn an_estimator_is_named_or_described() {
         refusal("[network]\nestimator = \"windw\"\n").starts_with("mine.toml:2: network.estimator")
     );
 }
+
+/// A table for a misspelt scheme used to be read and forgotten.
+#[test]
+fn a_table_for_a_scheme_that_is_not_compared_is_refused() {
+    assert_eq!(
+        refusal("rounds = 3\n[scheme.fedcoat]\ndraws = \"systematic\"\n"),
+        "mine.toml:2: scheme.fedcoat: no scheme `fedcoat` is compared; did you mean `fedcote`?"
+    );
+    let prox =
+        "schemes = [\"fedprox\"]\n[scheme.fedprox]\nmu = 0.5\n[scheme.fedyogi]\nbeta1 = 0.5\n";
+    parse(prox).unwrap();
+}
+
+#[test]
+fn numbers_are_printed_as_they_were_written() {
+    let text = parse("[scheme.fedprox]\nmu = 0.1\n").unwrap().to_toml();
+    assert!(text.contains("rate = 0.05\n") && text.contains("mu = 0.1\n"), "{text}");
+}

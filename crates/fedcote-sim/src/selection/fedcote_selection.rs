@@ -14,6 +14,7 @@ pub struct Fedcote {
     options: Options,
     exploration: f64,
     drawing: Drawing,
+    warnings: Vec<String>,
 }
 
 impl Fedcote {
@@ -42,7 +43,7 @@ impl Fedcote {
             Knowledge::Known => 0.0,
             Knowledge::Estimated => server.exploration,
         };
-        Self { options, exploration, drawing }
+        Self { options, exploration, drawing, warnings: Vec::new() }
     }
 }
 
@@ -52,7 +53,16 @@ impl Selection for Fedcote {
             return Ok(());
         }
         let federation = scene.federation;
-        let solution = fedcote::select(federation, scene.world.draws(), &self.options, None)?;
+        let solve =
+            |options: &Options| fedcote::select(federation, scene.world.draws(), options, None);
+        let solution = match solve(&self.options) {
+            // Leaving everyone out would leave nobody to ask.
+            Err(fedcote::Error::NobodyEligible(_)) => {
+                solve(&Options { threshold: 1.0, ..self.options })?
+            }
+            solved => solved?,
+        };
+        self.warnings = solution.warnings.iter().map(ToString::to_string).collect();
         let mut selection = solution.selection;
         if self.exploration > 0.0 {
             for (selection, weight) in selection.iter_mut().zip(federation.weights()) {
@@ -64,6 +74,10 @@ impl Selection for Fedcote {
 
     fn draw(&mut self, scene: &Scene, redraw: u32) -> Result<Vec<Count>, Error> {
         self.drawing.draw(scene, redraw)
+    }
+
+    fn warnings(&self) -> &[String] {
+        &self.warnings
     }
 
     fn probabilities(&self) -> Option<Probabilities<'_>> {

@@ -376,7 +376,9 @@ fn descent(
     let p_value = homogeneity::p_value(federation);
     let (selection, optimality, warnings) = if p_value > HOMOGENEOUS {
         // Proposition 4: with i.i.d. labels selection by weight is optimal.
-        (by_weight(), 0.0, vec![Warning::Homogeneous { p_value }])
+        // No step is made: the residual says how far from optimal it is for these very counts.
+        let end = gradient::descend(federation, eligible, k_apx, by_weight(), 0, tolerance)?;
+        (end.selection, end.residual, vec![Warning::Homogeneous { p_value }])
     } else {
         let start = match warm {
             Some(warm) => {
