@@ -9,5 +9,9 @@ pub fn run() -> Result<(), String> {
         .args(["bench", "-p", "fedcote", "--bench", "selection"])
         .status()
         .map_err(|error| format!("could not start cargo: {error}"))?;
-    if status.success() { Ok(()) } else { Err(format!("the selection benchmark ended with {status}")) }
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("the selection benchmark ended with {status}"))
+    }
 }

@@ -12,7 +12,8 @@ const REPEATS: usize = 3;
 
 /// Builds the command, then runs both parts.
 pub fn run() -> Result<(), String> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("xtask has no parent folder")?;
+    let root =
+        Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("xtask has no parent folder")?;
     let cargo = std::env::var_os("CARGO").unwrap_or("cargo".into());
     let mut build = Command::new(cargo);
     build.args(["build", "--release", "--quiet", "-p", "fedcote-cli"]).current_dir(root);
@@ -38,7 +39,9 @@ fn beside_pytorch(root: &Path, fedcote: &Path, out: &Path) -> Result<(), String>
         let script = root.join("bench/simulation/pytorch.py");
         theirs = theirs.better(measure(Command::new(&python).arg(script))?);
     }
-    println!("500 rounds of FedAvg on MNIST, evaluation every 10 rounds, best of {REPEATS}, start-up included");
+    println!(
+        "500 rounds of FedAvg on MNIST, evaluation every 10 rounds, best of {REPEATS}, start-up included"
+    );
     println!("{:<10} {:>9} {:>9}", "", "seconds", "peak MB");
     println!("{:<10} {:>9.2} {:>9.0}", "fedcote", ours.seconds, ours.megabytes);
     println!("{:<10} {:>9.2} {:>9.0}", "PyTorch", theirs.seconds, theirs.megabytes);
@@ -48,7 +51,9 @@ fn beside_pytorch(root: &Path, fedcote: &Path, out: &Path) -> Result<(), String>
 
 /// FedCote with estimated failures on ever larger federations, K = 1,000.
 fn by_size(fedcote: &Path, out: &Path) -> Result<(), String> {
-    println!("FedCote, softmax regression, K = 1,000, failures estimated: 20 rounds, one evaluation");
+    println!(
+        "FedCote, softmax regression, K = 1,000, failures estimated: 20 rounds, one evaluation"
+    );
     println!("{:>9} {:>12} {:>9}", "clients", "ms a round", "peak MB");
     for clients in [1_000, 10_000, 100_000, 1_000_000] {
         let mut seconds = [0.0; 2];
