@@ -59,7 +59,8 @@ fn a_table_is_made_and_no_finished_run_is_repeated() {
 #[test]
 fn parts_of_the_runs_merge_to_the_same_table() {
     let folder = tempfile::tempdir().unwrap();
-    let words = |more: &[&'static str]| [&["table-12"], &SMALL[..], &["fedavg,ideal"], more].concat();
+    let words =
+        |more: &[&'static str]| [&["table-12"], &SMALL[..], &["fedavg,ideal"], more].concat();
     for part in ["1/2", "2/2"] {
         let out = if part == "1/2" { "one" } else { "two" };
         let done = paper(folder.path(), &words(&["--shard", part, "--out", out]));
@@ -82,7 +83,10 @@ fn the_enumeration_is_as_in_the_paper() {
     assert!(done.status.success(), "{}", text(&done.stderr));
     let printed = text(&done.stdout);
     for ratio in ["0.0010", "0.0442", "0.8842", "11.0837"] {
-        assert!(printed.contains(&format!("| {ratio} | {ratio} | 0.0000 |")), "{ratio} in {printed}");
+        assert!(
+            printed.contains(&format!("| {ratio} | {ratio} | 0.0000 |")),
+            "{ratio} in {printed}"
+        );
     }
 }
 

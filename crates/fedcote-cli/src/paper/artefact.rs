@@ -114,8 +114,18 @@ const BASELINES: [&str; 9] = [
 pub const ARTEFACTS: [Artefact; 25] = [
     other("table-2", "settings: the standard of each client", Other::Standards),
     other("table-3", "settings: link parameters of each standard", Other::Links),
-    table("table-4", "MNIST, balanced: loss and accuracy of all schemes", Some(Task::Mnist), balanced),
-    table("table-5", "CIFAR-10, balanced: loss and accuracy of all schemes", Some(Task::Cifar10), balanced),
+    table(
+        "table-4",
+        "MNIST, balanced: loss and accuracy of all schemes",
+        Some(Task::Mnist),
+        balanced,
+    ),
+    table(
+        "table-5",
+        "CIFAR-10, balanced: loss and accuracy of all schemes",
+        Some(Task::Cifar10),
+        balanced,
+    ),
     table("table-6", "MNIST, two labels a client, unbalanced", Some(Task::Mnist), unbalanced),
     table("table-7", "CIFAR-10, two labels a client, unbalanced", Some(Task::Cifar10), unbalanced),
     other("table-8", "work of FedCote-II: ratio of the numbers of multisets", Other::Enumeration),
@@ -124,7 +134,13 @@ pub const ARTEFACTS: [Artefact; 25] = [
     table("table-11", "K = 20, balanced", None, twenty),
     table("table-12", "walking clients, two labels a client", None, dynamic),
     other("table-13", "settings: labels and weights behind figures 3 to 5", Other::OneLabel),
-    curves("figure-2", "accuracy over rounds, u = 0.9", Curve::Accuracy, Some(Task::Mnist), figure_2),
+    curves(
+        "figure-2",
+        "accuracy over rounds, u = 0.9",
+        Curve::Accuracy,
+        Some(Task::Mnist),
+        figure_2,
+    ),
     other("figure-3", "gradient norm and deviation within classes", Other::Gradients),
     other("figure-4", "their ratio, and the solver's κ", Other::GradientRatio),
     other("figure-5", "deviation within classes against weight", Other::GradientDeviation),
@@ -221,12 +237,14 @@ fn column(paper: &str, measure: Measure, variant: Variant) -> Column {
     Column { paper: paper.to_owned(), variant, measure }
 }
 
-const EVALUATED: &str = "The paper's FedCote is `fedcote-gradient`; `fedcote` solves the same problem exactly.";
+const EVALUATED: &str =
+    "The paper's FedCote is `fedcote-gradient`; `fedcote` solves the same problem exactly.";
 const EQUALISED: &str = "`fedavg-equalised` is the other strategy that the paper names, allocating resources so \
      that everyone fails equally often (here with the mean probability); the paper has no numbers for it.";
 const PRINTED: &str = "`scaffold` scales its control variates by the number of local steps, as its authors do; \
      `scaffold-printed` by the number of selected clients, as the paper prints it.";
-const NOVA: &str = "All clients make the same number of local steps, so `fednova` is `fedavg` up to rounding.";
+const NOVA: &str =
+    "All clients make the same number of local steps, so `fednova` is `fedavg` up to rounding.";
 
 fn balanced(request: &Request) -> Grid {
     let mut columns = Vec::new();
@@ -345,7 +363,12 @@ mod tests {
                     let cells = grid.columns.iter();
                     let cells = cells.filter(|c| tables::paper(artefact.name, row, c).is_some());
                     let cells = cells.count();
-                    assert!(cells == 0 || cells == grid.columns.len(), "{} {}", artefact.name, row.name);
+                    assert!(
+                        cells == 0 || cells == grid.columns.len(),
+                        "{} {}",
+                        artefact.name,
+                        row.name
+                    );
                     found += cells;
                 }
             }

@@ -38,7 +38,11 @@ pub fn grid(name: &str, request: &Request) -> Grid {
                 // Rounds to 90 % need the accuracy of every round; where that is claimed, it is measured.
                 let every_round = !walking && share == Share::Pairs;
                 let variant = Variant { walking, every_round, ..request.variant(share) };
-                columns.push(Column { paper: variant.words(), variant, measure: Measure::Accuracy });
+                columns.push(Column {
+                    paper: variant.words(),
+                    variant,
+                    measure: Measure::Accuracy,
+                });
             }
         }
     }

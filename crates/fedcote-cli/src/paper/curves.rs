@@ -64,7 +64,8 @@ pub fn draw(
         }
     }
     let mut text = vec![
-        "Mean over seeds; bands are one standard deviation. Where a run diverged its curve ends.".to_owned(),
+        "Mean over seeds; bands are one standard deviation. Where a run diverged its curve ends."
+            .to_owned(),
     ];
     text.extend(grid.notes.iter().map(|note| (*note).to_owned()));
     let tables = ["panel-1", "panel-2"].into_iter().zip(summaries).collect();
@@ -122,9 +123,8 @@ fn one_by_one(lines: &Lines) -> Vec<Lines> {
     };
     let mut panels: Vec<Lines> = (0..lines.series.len()).map(panel).collect();
     let ranges = panels.iter().map(Lines::y_range);
-    let range = ranges.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), (l, h)| {
-        (low.min(l), high.max(h))
-    });
+    let range = ranges
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), (l, h)| (low.min(l), high.max(h)));
     panels.iter_mut().for_each(|panel| panel.range = Some(range));
     panels
 }

@@ -126,9 +126,12 @@ fn machine() -> String {
 mod tests {
     #[test]
     fn dates_are_as_in_the_calendar() {
-        for (days, expected) in
-            [(0, "1970-01-01"), (11_016, "2000-02-29"), (19_782, "2024-02-29"), (20_772, "2026-11-15")]
-        {
+        for (days, expected) in [
+            (0, "1970-01-01"),
+            (11_016, "2000-02-29"),
+            (19_782, "2024-02-29"),
+            (20_772, "2026-11-15"),
+        ] {
             assert_eq!(super::date(days), expected);
         }
     }

@@ -41,7 +41,11 @@ impl MeasuredCell {
         let mut values = self.deviation.clone();
         values.sort_by(f64::total_cmp);
         let middle = values.len() / 2;
-        if values.len() % 2 == 1 { values[middle] } else { (values[middle - 1] + values[middle]) / 2.0 }
+        if values.len() % 2 == 1 {
+            values[middle]
+        } else {
+            (values[middle - 1] + values[middle]) / 2.0
+        }
     }
 }
 
@@ -118,7 +122,9 @@ fn measure(world: &Arc<World>, rounds: u32) -> Result<Measured, Error> {
         }
         measured.add(&parts, train.classes);
         if let Outcome::Diverged = engine.step(round)? {
-            return Err(Error::work(format!("round {round}: the numbers blew up without failures")));
+            return Err(Error::work(format!(
+                "round {round}: the numbers blew up without failures"
+            )));
         }
     }
     Ok(measured)
@@ -160,7 +166,8 @@ mod tests {
 
     #[test]
     fn norms_and_deviations_are_as_by_hand() {
-        let cell = |client, class, share| MeasuredCell { client, class, share, deviation: Vec::new() };
+        let cell =
+            |client, class, share| MeasuredCell { client, class, share, deviation: Vec::new() };
         let cells = vec![cell(0, 0, 0.25), cell(1, 0, 0.25), cell(1, 1, 0.5)];
         let mut measured = Measured { norm: vec![], deviation: vec![], cells, initial_loss: 0.0 };
         // Class 0: gradients (2, 0) and (0, 2), mean (1, 1), each √2 away. Class 1: (3, 4) alone.

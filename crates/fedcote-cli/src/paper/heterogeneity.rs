@@ -83,7 +83,8 @@ fn norms(title: &str, cases: &[Vec<Measured>]) -> fedcote_plot::svg::Svg {
     lines.y_label = "squared norm".into();
     lines.logarithmic = true;
     for (at, ((name, _), runs)) in CASES.iter().zip(cases).enumerate() {
-        let (norm, deviation) = (points(runs, |m| m.norm.clone()), points(runs, |m| m.deviation.clone()));
+        let (norm, deviation) =
+            (points(runs, |m| m.norm.clone()), points(runs, |m| m.deviation.clone()));
         lines.series.push(series(format!("G², {name}"), 2 * at, norm));
         lines.series.push(series(format!("Σ p α V², {name}"), 2 * at + 1, deviation));
     }
@@ -168,7 +169,9 @@ fn kappa(cases: &[Vec<Measured>]) -> String {
         ratios.iter().copied().fold(0.0, f64::max),
     );
     let Method::Exact { kappa, .. } = Method::EXACT else { return String::new() };
-    format!("κ = G² / Σ p α V² was between {low:.0} and {high:.0}; the exact solver's default is {kappa:.0}.")
+    format!(
+        "κ = G² / Σ p α V² was between {low:.0} and {high:.0}; the exact solver's default is {kappa:.0}."
+    )
 }
 
 fn partition(title: String, request: &Request) -> Result<Document, Error> {

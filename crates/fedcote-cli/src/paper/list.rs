@@ -18,10 +18,13 @@ pub fn print(request: &Request, store: &Store) -> Result<(), Error> {
     let mut timed: Vec<(runs::Run, f64)> = Vec::new();
     for artefact in &ARTEFACTS {
         let grid = artefact.grid(request);
-        let runs = grid.map_or_else(Vec::new, |grid| runs::of_grid(&grid, &artefact.adapt(request).seeds()));
+        let runs = grid
+            .map_or_else(Vec::new, |grid| runs::of_grid(&grid, &artefact.adapt(request).seeds()));
         let seconds: Vec<f64> = runs.iter().filter_map(|run| store.seconds(run)).collect();
         for run in &runs {
-            if let Some(seconds) = store.seconds(run).filter(|_| !timed.iter().any(|(r, _)| r == run)) {
+            if let Some(seconds) =
+                store.seconds(run).filter(|_| !timed.iter().any(|(r, _)| r == run))
+            {
                 timed.push((run.clone(), seconds));
             }
         }

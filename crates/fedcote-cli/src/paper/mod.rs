@@ -124,7 +124,9 @@ pub fn run(args: Args) -> Result<(), Error> {
         let part: Vec<&Run> = mine.iter().copied().filter(|run| plan.contains(run)).collect();
         if !store.play(&part, args.threads, stop, &progress)? {
             progress.finish();
-            return Err(Error::work("interrupted; the same command goes on where this one stopped"));
+            return Err(Error::work(
+                "interrupted; the same command goes on where this one stopped",
+            ));
         }
         match make(artefact, &request, &args, &store)? {
             Some(document) => {
@@ -155,7 +157,9 @@ pub fn run(args: Args) -> Result<(), Error> {
 /// The artefacts that were asked for; `all` is everything that suits the task.
 fn asked(names: &[String], request: &Request) -> Result<Vec<&'static Artefact>, Error> {
     if names.is_empty() {
-        return Err(Error::request("name an artefact, or `all`; `fedcote paper --list` has the names"));
+        return Err(Error::request(
+            "name an artefact, or `all`; `fedcote paper --list` has the names",
+        ));
     }
     let mut asked: Vec<&Artefact> = Vec::new();
     for name in names {
@@ -215,17 +219,16 @@ fn make(
             read(&grid)?.map(|cells| tables::compared(name, title, &grid, &cells))
         }
         (Body::Beyond, Some(grid)) => read(&grid)?.map(|cells| tables::tails(title, &grid, &cells)),
-        (Body::Calibration, Some(grid)) => {
-            read(&grid)?.map(|cells| calibrate::make(bare, &cells))
-        }
+        (Body::Calibration, Some(grid)) => read(&grid)?.map(|cells| calibrate::make(bare, &cells)),
         (Body::Curves(curve, _), Some(grid)) => curves::draw(*curve, title, &grid, seeds, store)?,
         (Body::Other(kind), _) => Some(match kind {
             Other::Standards => settings::standards(title, request)?,
             Other::Links => settings::links(title, request)?,
             Other::Enumeration => theory::enumeration(bare),
-            Other::OneLabel | Other::Gradients | Other::GradientRatio | Other::GradientDeviation => {
-                heterogeneity::make(*kind, bare, request, out)?
-            }
+            Other::OneLabel
+            | Other::Gradients
+            | Other::GradientRatio
+            | Other::GradientDeviation => heterogeneity::make(*kind, bare, request, out)?,
             Other::Selection => selection::clients(title, request)?,
             Other::Draws => selection::draws(title, request)?,
             Other::Theorem => theorem::make(title, request, args.smoothness, out)?,

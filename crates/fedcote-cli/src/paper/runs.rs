@@ -62,7 +62,8 @@ pub fn of_grid(grid: &Grid, seeds: &[u64]) -> Vec<Run> {
     for column in &grid.columns {
         for &seed in seeds {
             for row in &grid.rows {
-                let run = Run { variant: grid.variant(row, column), scheme: row.scheme.clone(), seed };
+                let run =
+                    Run { variant: grid.variant(row, column), scheme: row.scheme.clone(), seed };
                 if !runs.contains(&run) {
                     runs.push(run);
                 }
@@ -134,10 +135,11 @@ impl Store {
             let locks = now.iter().map(|run| Lock::take(&self.path(run)));
             let _locks: Vec<Lock> = locks.collect::<Result<_, _>>()?;
             let schemes = distinct(now.iter().map(|run| run.scheme.clone()));
-            let scenario =
-                variant.scenario(&schemes, &distinct(now.iter().map(|run| run.seed)))?;
-            let ids: Vec<RunId> =
-                now.iter().map(|run| RunId { scheme: run.scheme.clone(), seed: run.seed }).collect();
+            let scenario = variant.scenario(&schemes, &distinct(now.iter().map(|run| run.seed)))?;
+            let ids: Vec<RunId> = now
+                .iter()
+                .map(|run| RunId { scheme: run.scheme.clone(), seed: run.seed })
+                .collect();
             progress.say(&format!("{} ({} runs)", variant.slug(), ids.len()));
             let control = Control { threads, resume: true, stop, command: String::new() };
             let folder = self.variant(&variant);

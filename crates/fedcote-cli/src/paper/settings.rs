@@ -32,7 +32,11 @@ pub fn standards(title: String, request: &Request) -> Result<Document, Error> {
         .filter(|place| place.indoor)
         .map(|place| (place.client + 1).to_string())
         .collect();
-    let text = format!("Indoors before the first round, seed {}: clients {}.", world.seed, indoor.join(", "));
+    let text = format!(
+        "Indoors before the first round, seed {}: clients {}.",
+        world.seed,
+        indoor.join(", ")
+    );
     Ok(Document { title, text: vec![text], tables: vec![("", table)], ..Default::default() })
 }
 

@@ -28,8 +28,7 @@ pub fn make(
     out: &Path,
 ) -> Result<Document, Error> {
     let pairs = request.variant(Share::Pairs);
-    let scenarios =
-        [request.variant(Share::Iid), pairs.clone(), Variant { unbalance: 9, ..pairs }];
+    let scenarios = [request.variant(Share::Iid), pairs.clone(), Variant { unbalance: 9, ..pairs }];
     let mut tables = Vec::new();
     let mut failed = Vec::new();
     for (file, variant) in FILES.into_iter().zip(&scenarios) {
@@ -61,7 +60,9 @@ fn of_seed(variant: &Variant, smoothness: f64, seed: u64, out: &Path) -> Result<
     let (federation, draws) = (&*world.federation, world.draws());
     let training = &world.scenario.training;
     let fedcote_sim::scenario::LocalSteps::Same(local_steps) = training.local_steps else {
-        return Err(Error::request("training.local_steps: the bound wants one number for everyone"));
+        return Err(Error::request(
+            "training.local_steps: the bound wants one number for everyone",
+        ));
     };
     let rounds = ROUNDS.min(world.scenario.general.rounds);
     let measured = measured(variant, local_steps, rounds, seed, out)?;
@@ -81,7 +82,8 @@ fn of_seed(variant: &Variant, smoothness: f64, seed: u64, out: &Path) -> Result<
     let exact = select(federation, draws, &Options::default(), None).map_err(Error::work)?;
     let appearances: [&[f64]; 4] =
         [&plain.appearance, &paper.appearance, &exact.appearance, federation.weights()];
-    let bound = |appearance| theorem_1(federation, draws, appearance, &constants).map_err(Error::work);
+    let bound =
+        |appearance| theorem_1(federation, draws, appearance, &constants).map_err(Error::work);
     appearances.into_iter().map(bound).collect()
 }
 

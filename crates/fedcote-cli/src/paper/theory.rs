@@ -44,14 +44,14 @@ mod tests {
     /// The digits that the paper prints, all of them.
     #[test]
     fn table_8_is_the_papers() {
-        let csv = enumeration(String::new()).tables[0].1.markdown();
+        let table = enumeration(String::new()).tables[0].1.markdown();
         for row in [
             "| K_apx=2 | 0.0010 | 0.0010 | 0.0000 |",
             "| K_apx=4 | 0.0442 | 0.0442 | 0.0000 |",
             "| K_apx=6 | 0.8842 | 0.8842 | 0.0000 |",
             "| K_apx=8 | 11.0837 | 11.0837 | 0.0000 |",
         ] {
-            assert!(csv.contains(row), "{row} in {csv}");
+            assert!(table.contains(row), "{row} in {table}");
         }
     }
 }

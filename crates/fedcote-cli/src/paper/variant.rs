@@ -104,7 +104,9 @@ impl Variant {
             Share::Iid => "-iid".to_owned(),
             Share::Pairs => "-pairs".to_owned(),
             Share::OneLabel => "-one-label".to_owned(),
-            Share::Dirichlet(concentration) => format!("-dirichlet{}", tenths(concentration.into())),
+            Share::Dirichlet(concentration) => {
+                format!("-dirichlet{}", tenths(concentration.into()))
+            }
         };
         slug += &format!("-u{}-k{}", tenths(self.unbalance.into()), self.selected);
         for (is, name) in [
@@ -212,9 +214,7 @@ fn parameters(scheme: &str) -> Vec<String> {
     match scheme {
         "scaffold-printed" => of("scaffold", &["control=printed"]),
         "fedcote-systematic" => of("fedcote", &["draws=systematic"]),
-        "fedcote-systematic-matched" => {
-            of("fedcote-matched", &["draws=systematic"])
-        }
+        "fedcote-systematic-matched" => of("fedcote-matched", &["draws=systematic"]),
         "ideal-systematic" => of("ideal", &["draws=systematic"]),
         "ideal-memory" => of("ideal", &["aggregation=memory"]),
         _ => Vec::new(),
@@ -246,7 +246,8 @@ mod tests {
         let schemes = ["fedavg", "fedcote-ii-2", "ideal-memory"].map(str::to_owned);
         let mut seen = vec![(plain.slug(), plain.scenario(&schemes, &[1]).unwrap().to_toml())];
         for other in others {
-            let (slug, scenario) = (other.slug(), other.scenario(&schemes, &[1]).unwrap().to_toml());
+            let (slug, scenario) =
+                (other.slug(), other.scenario(&schemes, &[1]).unwrap().to_toml());
             assert!(seen.iter().all(|(name, text)| *name != slug && *text != scenario), "{slug}");
             seen.push((slug, scenario));
         }
