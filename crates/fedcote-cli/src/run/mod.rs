@@ -27,7 +27,7 @@ pub struct Args {
     #[arg(long, value_delimiter = ',', value_name = "SEED,…")]
     #[arg(value_parser = clap::value_parser!(u64).range(0..=i64::MAX as u64))]
     seeds: Vec<u64>,
-    /// The folder to write to [default: runs/<scenario>, numbered if it is there already]
+    /// The folder to write to [default: runs/SCENARIO, numbered if it is there already]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Go on with an interrupted comparison and skip what is finished; begin if there is nothing yet
