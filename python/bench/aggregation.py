@@ -1,6 +1,6 @@
 """Aggregation beside Flower's own, in the same process, interleaved.
 
-    python python/bench/aggregation.py [PARAMETERS] [UPDATES]
+python python/bench/aggregation.py [PARAMETERS] [UPDATES]
 """
 
 import sys
@@ -23,9 +23,7 @@ shapes = [(parameters // 2,), (parameters // 4,), (parameters - parameters // 2 
 
 def update():
     arrays = {str(i): Array(generator.random(s, dtype=np.float32)) for i, s in enumerate(shapes)}
-    return RecordDict(
-        {"arrays": ArrayRecord(arrays), "metrics": MetricRecord({"num-examples": 1})}
-    )
+    return RecordDict({"arrays": ArrayRecord(arrays), "metrics": MetricRecord({"num-examples": 1})})
 
 
 contents = {str(number): update() for number in range(updates)}

@@ -1,6 +1,6 @@
 """How long `Selector.select` takes for many clients, once it is under way.
 
-    python python/bench/selection.py [CLIENTS] [SELECTED]
+python python/bench/selection.py [CLIENTS] [SELECTED]
 """
 
 import sys
@@ -14,7 +14,9 @@ clients, selected = (int(a) for a in (*sys.argv[1:], *("100000", "1000")[len(sys
 generator = np.random.default_rng(1)
 ids = [f"client-{number}" for number in range(clients)]
 selector = fedcote.Selector(1)
-selector.set_all_labels(ids, generator.integers(0, 100, (clients, 10)) + np.eye(10)[np.arange(clients) % 10])
+selector.set_all_labels(
+    ids, generator.integers(0, 100, (clients, 10)) + np.eye(10)[np.arange(clients) % 10]
+)
 failure = generator.uniform(0, 0.8, clients)
 times = []
 for _ in range(12):
@@ -23,4 +25,6 @@ for _ in range(12):
     times.append(1e3 * (time.perf_counter() - start))
     for client, _count in drawn:
         selector.observe(client, generator.random() >= failure[int(client[7:])])
-print(f"{clients} clients, {selected} draws: first {times[0]:.0f} ms, then best {min(times[1:]):.1f} ms, median {np.median(times[1:]):.1f} ms")
+print(
+    f"{clients} clients, {selected} draws: first {times[0]:.0f} ms, then best {min(times[1:]):.1f} ms, median {np.median(times[1:]):.1f} ms"
+)

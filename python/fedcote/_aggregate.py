@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.lib import format as npy
 
 from . import _fedcote
 
-_SUMS = {
+_SUMS: dict[np.dtype, Any] = {
     np.dtype(np.float32): _fedcote.weighted_sum_f32,
     np.dtype(np.float64): _fedcote.weighted_sum_f64,
 }

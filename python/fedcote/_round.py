@@ -41,9 +41,7 @@ class Round:
     def arrived(self) -> list[str]:
         """Whose upload arrived in the latest attempt, in the order drawn."""
         return [
-            name
-            for name in self.drawn
-            if name in self.outcomes and self.outcomes[name].arrived
+            name for name in self.drawn if name in self.outcomes and self.outcomes[name].arrived
         ]
 
 

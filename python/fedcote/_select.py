@@ -133,8 +133,8 @@ def _clients(
             ids = list(frame["id"])
     if failure is None:
         raise ValueError("failure: is missing; pass one probability per client")
-    names = None if ids is None else [str(name) for name in ids]
-    return _check.matrix("labels", labels), _check.vector("failure", failure), names
+    text = None if ids is None else [str(name) for name in ids]
+    return _check.matrix("labels", labels), _check.vector("failure", failure), text
 
 
 def _names(ids: list[str] | None, clients: int) -> tuple[str, ...]:

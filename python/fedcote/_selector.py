@@ -169,8 +169,7 @@ class Selector:
         self._places = None
         drawn = numbers[places].tolist()
         return [
-            (self._ids[number], count)
-            for number, count in zip(drawn, counts.tolist(), strict=True)
+            (self._ids[number], count) for number, count in zip(drawn, counts.tolist(), strict=True)
         ]
 
     def solution(self) -> Selection | None:
@@ -186,7 +185,7 @@ class Selector:
             **found,
         )
 
-    def label_divergence(self, arrived: Mapping[ClientId, float]) -> float:
+    def label_divergence(self, arrived: Mapping[Any, float]) -> float:
         """χ² between the labels of an aggregate of these clients, with these weights, and all labels.
 
         All labels are those of the clients available in the latest :meth:`select`.
@@ -207,7 +206,9 @@ class Selector:
         """Everything needed to go on later, as data that JSON can hold."""
         for client in self._ids:
             if type(client) not in (str, int):
-                raise ValueError(f"state: client {client!r} must be named by text or a whole number")
+                raise ValueError(
+                    f"state: client {client!r} must be named by text or a whole number"
+                )
         return {
             "version": _VERSION,
             "round": self._round,

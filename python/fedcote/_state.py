@@ -18,7 +18,10 @@ def write(file: Path, state: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
     name = f"{file.stem}.round-{state['round']}.npz"
     file.parent.mkdir(parents=True, exist_ok=True)
     with _replacing(file.with_name(name)) as stream:
-        np.savez(stream, **{f"array-{index}": array for index, array in enumerate(arrays.values())})
+        numbered: dict[str, Any] = {
+            f"array-{index}": array for index, array in enumerate(arrays.values())
+        }
+        np.savez(stream, **numbered)
     document = {**state, "arrays": name, "array_names": list(arrays)}
     with _replacing(file) as stream:
         stream.write(json.dumps(document).encode())

@@ -14,12 +14,9 @@ from __future__ import annotations
 
 import logging
 import math
-import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 try:
     from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
@@ -31,9 +28,9 @@ except ImportError as missing:
     ) from missing
 
 from . import _state
+from ._directory import Directory, message
 from ._round import Outcome, Round, average_updates, check_update
 from ._selector import Selector
-from .client import RECORD
 
 __all__ = ["FedCote"]
 
@@ -116,14 +113,11 @@ class FedCote(FedAvg):
             efficiency=efficiency,
         )
         self.state_file = None if state_file is None else Path(state_file)
-        self.query_timeout = query_timeout
-        self.query_attempts = query_attempts
+        self.directory = Directory(self.selector, query_timeout, query_attempts)
         self.max_attempts = max_attempts
         self.ignored_errors = frozenset(ignored_errors)
         #: What happened, a dictionary per round.
         self.history: list[dict[str, Any]] = []
-        self._names: dict[int, str] = {}
-        self._asked: dict[int, int] = {}
         self._silent: set[int] = set()
         self._warned: set[str] = set()
         self._done = 0
@@ -181,8 +175,7 @@ class FedCote(FedAvg):
         return {
             "round": self._done,
             "selector": self.selector.state(),
-            "names": {str(node): name for node, name in self._names.items()},
-            "asked": {str(node): times for node, times in self._asked.items()},
+            "directory": self.directory.state(),
             "silent": sorted(self._silent),
             "history": self.history[-100:],
         }
@@ -198,8 +191,7 @@ class FedCote(FedAvg):
                         "use the same options, or start afresh"
                     )
             self.selector.restore(state["selector"])
-            self._names = {int(node): str(name) for node, name in state["names"].items()}
-            self._asked = {int(node): int(times) for node, times in state["asked"].items()}
+            self.directory.restore(state["directory"])
             self._silent = set(state["silent"])
             self.history = list(state["history"])
             self._done = int(state["round"])
@@ -231,7 +223,7 @@ class FedCote(FedAvg):
             return []
         config["server-round"] = self._done + 1
         self._round = Round(grid, arrays, config)
-        return self._draw(again=False)
+        return self._draw(self._round, again=False)
 
     def aggregate_train(
         self, server_round: int, replies: Iterable[Message]
@@ -243,7 +235,7 @@ class FedCote(FedAvg):
         model, contents = self._judge(current, list(replies))
         while model is None and current.attempts < self.max_attempts:
             log.warning("fedcote: nothing arrived, drawing again")
-            messages = self._draw(again=True)
+            messages = self._draw(current, again=True)
             replies = current.grid.send_and_receive(messages, timeout=self._timeout)
             model, contents = self._judge(current, list(replies))
         self._round = None
@@ -260,93 +252,33 @@ class FedCote(FedAvg):
             return []
         return super().configure_evaluate(self._done, arrays, config, grid)
 
-    def _draw(self, again: bool) -> list[Message]:
-        """Draws clients for the current round and makes their messages."""
-        current = self._round
-        nodes = self._nodes(current.grid)
+    def _draw(self, current: Round, again: bool) -> list[Message]:
+        """Draws clients for a round and makes their messages."""
+        nodes = self.directory.nodes(current.grid, self.min_available_nodes)
         selected = self.selected or max(int(len(nodes) * self.fraction_train), self.min_train_nodes)
         drawn = self.selector.select(nodes, selected, again=again)
         found = self.selector.solution()
-        for warning in found.warnings:
-            if warning not in self._warned:
+        if found is not None:
+            current.wanted = found.label_divergence
+            for warning in set(found.warnings) - self._warned:
                 self._warned.add(warning)
                 log.warning("fedcote: %s", warning)
-        current.wanted = found.label_divergence
         current.attempts += 1
-        current.drawn = dict(drawn)
+        current.drawn = {str(name): count for name, count in drawn}
         current.outcomes = {}
         record = RecordDict(
             {self.arrayrecord_key: current.arrays, self.configrecord_key: current.config}
         )
-        messages = [
-            self._message(record, nodes[name], "train", self._timeout) for name in current.drawn
-        ]
+        messages = [message(record, nodes[name], "train", self._timeout) for name in current.drawn]
         current.sent = dict(zip(current.drawn, messages, strict=True))
-        log.info(
-            "fedcote: drew %d of %d clients (%d draws)", len(drawn), len(nodes), selected
-        )
+        log.info("fedcote: drew %d of %d clients (%d draws)", len(drawn), len(nodes), selected)
         return messages
-
-    @staticmethod
-    def _message(content: RecordDict, node: int, kind: str, timeout: float | None) -> Message:
-        # Not longer than somebody waits for the reply; a ttl of 0 would mean twelve hours.
-        ttl = None if timeout is None else max(1.0, float(timeout))
-        return Message(content, node, kind, ttl=ttl)
-
-    def _nodes(self, grid: Grid) -> dict[str, int]:
-        """The nodes that can be asked now, by the clients' names."""
-        while len(present := list(grid.get_node_ids())) < max(1, self.min_available_nodes):
-            log.info("fedcote: %d nodes of %d are here", len(present), self.min_available_nodes)
-            time.sleep(1)
-        self._introduce(grid, present)
-        here = set(present)
-        nodes = {f"node-{node}": node for node in present if node not in self._names}
-        # Of two nodes with one name the later is the one that was restarted.
-        nodes.update({name: node for node, name in self._names.items() if node in here})
-        return nodes
-
-    def _introduce(self, grid: Grid, present: list[int]) -> None:
-        """Asks nodes not yet known for their names and label histograms."""
-        unknown = [
-            node
-            for node in sorted(present)
-            if node not in self._names and self._asked.get(node, 0) < self.query_attempts
-        ]
-        if not unknown:
-            return
-        kind = "query.label_histogram"
-        messages = [self._message(RecordDict(), node, kind, self.query_timeout) for node in unknown]
-        replies = list(grid.send_and_receive(messages, timeout=self.query_timeout))
-        nodes = {message.metadata.message_id: message.metadata.dst_node_id for message in messages}
-        for node in unknown:
-            self._asked[node] = self._asked.get(node, 0) + 1
-        for reply in replies:
-            node = nodes.get(reply.metadata.reply_to_message_id)
-            if node is None:
-                continue
-            try:
-                if reply.has_error():
-                    raise ValueError(reply.error.reason)
-                answer = reply.content[RECORD]
-                name = str(answer.get("name", f"node-{node}"))
-                labels = answer["labels"]
-                if sum(labels):
-                    self.selector.set_labels(name, labels)
-            except (ValueError, KeyError, TypeError) as problem:
-                log.warning("fedcote: node %d does not tell its labels: %s", node, problem)
-                continue
-            if name in self._names.values():
-                log.info("fedcote: client %s is now node %d", name, node)
-            self._names[node] = name
-        log.info("fedcote: %d of %d newcomers told their labels", len(replies), len(unknown))
 
     def _judge(
         self, current: Round, replies: list[Message]
     ) -> tuple[ArrayRecord | None, list[RecordDict]]:
         """Finds out what became of every message, tells the selector, and averages what arrived."""
-        by_message = {
-            message.metadata.message_id: name for name, message in current.sent.items()
-        }
+        by_message = {sent.metadata.message_id: name for name, sent in current.sent.items()}
         updates: dict[str, RecordDict] = {}
         for reply in replies:
             name = by_message.get(reply.metadata.reply_to_message_id)
@@ -362,8 +294,8 @@ class FedCote(FedAvg):
             if problem is None:
                 updates[name] = reply.content
         model = average_updates(updates, current)
-        for name, message in current.sent.items():
-            node = message.metadata.dst_node_id
+        for name, sent in current.sent.items():
+            node = sent.metadata.dst_node_id
             if name not in current.outcomes:
                 # A node handles one message after the other: silence right after a silence is no news.
                 news = node not in self._silent
@@ -402,9 +334,7 @@ class FedCote(FedAvg):
             if len(content.metric_records) == 1 and _weight(content, self.weighted_by_key) > 0
         ]
         metrics = (
-            self.train_metrics_aggr_fn(weighed, self.weighted_by_key)
-            if weighed
-            else MetricRecord()
+            self.train_metrics_aggr_fn(weighed, self.weighted_by_key) if weighed else MetricRecord()
         )
         metrics["fedcote-drawn"] = len(report["drawn"])
         metrics["fedcote-arrived"] = len(report["arrived"])
@@ -425,4 +355,4 @@ class FedCote(FedAvg):
 def _weight(content: RecordDict, key: str) -> float:
     """A reply's weight for metrics; zero if it has none."""
     weight = next(iter(content.metric_records.values())).get(key, 0.0)
-    return float(weight) if np.ndim(weight) == 0 and math.isfinite(weight) else 0.0
+    return float(weight) if isinstance(weight, (int, float)) and math.isfinite(weight) else 0.0

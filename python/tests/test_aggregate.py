@@ -38,7 +38,9 @@ def test_averages(dtype, shape, order):
     elif kind in "iu":
         np.testing.assert_array_equal(found, np.rint(wanted.real))
     else:
-        np.testing.assert_allclose(found, wanted if kind == "c" else wanted.real, rtol=2e-3 if dtype == "f2" else 1e-6)
+        np.testing.assert_allclose(
+            found, wanted if kind == "c" else wanted.real, rtol=2e-3 if dtype == "f2" else 1e-6
+        )
     np.testing.assert_array_equal(np.load(io.BytesIO(_aggregate.npy_bytes(found))), found)
 
 

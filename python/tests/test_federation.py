@@ -66,7 +66,9 @@ def faulty_app(folder):
     project = project.replace("[tool.flwr.app.config]", ours)
     (app / "pyproject.toml").write_text(project)
     server = (app / "app" / "server.py").read_text()
-    died = '            if server_round == int(config["dies-after"]):\n                os._exit(9)\n'
+    died = (
+        '            if server_round == int(config["dies-after"]):\n                os._exit(9)\n'
+    )
     head = "        def evaluate(server_round: int, arrays: ArrayRecord) -> MetricRecord:\n"
     assert head in server
     (app / "app" / "server.py").write_text("import os\n" + server.replace(head, head + died))

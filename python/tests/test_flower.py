@@ -245,7 +245,7 @@ def test_failing_clients_still_appear_by_their_share():
     for name, value in failure.items():
         strategy.selector.set_failure(name, value)
     grid = FakeGrid(LABELS, lambda name, round: 2 if generator.random() < failure[name] else None)
-    rounds = 1500
+    rounds = 800
     train(strategy, grid, rounds=rounds)
     share = np.zeros((rounds, 6))
     for row, report in zip(share, strategy.history, strict=True):

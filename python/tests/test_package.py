@@ -11,7 +11,7 @@ import pytest
 
 import fedcote
 
-NEEDS_MORE = ("_fedcote", "flower", "_round")
+NEEDS_MORE = ("_fedcote", "_directory", "_round", "flower")
 PURE = [m.name for m in pkgutil.iter_modules(fedcote.__path__) if m.name not in NEEDS_MORE]
 
 

@@ -97,7 +97,11 @@ def test_clients_come_and_go():
     found = selector.solution()
     known = labels[1:4].sum(axis=1)
     share = dict(zip(found.ids, found.weights, strict=True))
-    assert share["42"] == share["new"] == pytest.approx(known.mean() / (known.sum() + 2 * known.mean()))
+    assert (
+        share["42"]
+        == share["new"]
+        == pytest.approx(known.mean() / (known.sum() + 2 * known.mean()))
+    )
     assert selector.failure("new") == 0.5
 
 

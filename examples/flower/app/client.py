@@ -1,9 +1,10 @@
 """The ClientApp: tells its labels, trains, and loses some uploads."""
 
 import numpy as np
-from fedcote.client import label_histogram
 from flwr.app import ArrayRecord, Context, Message, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp
+
+from fedcote.client import label_histogram
 
 from . import task
 

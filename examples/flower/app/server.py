@@ -3,11 +3,12 @@
 import json
 from pathlib import Path
 
-import fedcote
-from fedcote.flower import FedCote
 from flwr.app import ArrayRecord, Context, MetricRecord
 from flwr.serverapp import Grid, ServerApp
 from flwr.serverapp.strategy import FedAvg
+
+import fedcote
+from fedcote.flower import FedCote
 
 from . import task
 

@@ -1,7 +1,8 @@
 """What is learnt: a small network in NumPy, and who holds which digits."""
 
-import fedcote
 import numpy as np
+
+import fedcote
 
 CLASSES = 10
 HIDDEN = 32
