@@ -70,8 +70,11 @@ def test_wrong_scenarios_are_refused():
 
 
 def test_ctrl_c_interrupts(tmp_path):
+    # Whoever runs the tests in the background may have SIGINT ignored, and children inherit that.
     script = f"""
+import signal
 import fedcote
+signal.signal(signal.SIGINT, signal.default_int_handler)
 print("ready", flush=True)
 try:
     fedcote.simulate("quickstart", {{"rounds": 1000000}}, out={str(tmp_path / "run")!r})
