@@ -17,7 +17,6 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-
 /// Federated learning over unreliable networks: choose clients so that failures do no harm.
 #[derive(Parser)]
 #[command(version, propagate_version = true, max_term_width = 100)]

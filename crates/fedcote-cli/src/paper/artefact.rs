@@ -1,8 +1,8 @@
 //! The artefacts: what each is, and which runs it is made of.
 
 use super::request::Request;
-use super::variant::{Share, Task, Variant, tenths};
-use super::{beyond, calibrate};
+use super::variant::{Task, Variant};
+use super::{beyond, calibrate, grids};
 
 /// One table or figure.
 pub struct Artefact {
@@ -98,18 +98,6 @@ impl Grid {
     }
 }
 
-const BASELINES: [&str; 9] = [
-    "fedavg",
-    "power-of-choice",
-    "newt",
-    "gs",
-    "tf-aggregation",
-    "fednova",
-    "fedyogi",
-    "fedprox",
-    "scaffold",
-];
-
 /// The artefacts, in the paper's order.
 pub const ARTEFACTS: [Artefact; 25] = [
     other("table-2", "settings: the standard of each client", Other::Standards),
@@ -118,36 +106,51 @@ pub const ARTEFACTS: [Artefact; 25] = [
         "table-4",
         "MNIST, balanced: loss and accuracy of all schemes",
         Some(Task::Mnist),
-        balanced,
+        grids::balanced,
     ),
     table(
         "table-5",
         "CIFAR-10, balanced: loss and accuracy of all schemes",
         Some(Task::Cifar10),
-        balanced,
+        grids::balanced,
     ),
-    table("table-6", "MNIST, two labels a client, unbalanced", Some(Task::Mnist), unbalanced),
-    table("table-7", "CIFAR-10, two labels a client, unbalanced", Some(Task::Cifar10), unbalanced),
+    table(
+        "table-6",
+        "MNIST, two labels a client, unbalanced",
+        Some(Task::Mnist),
+        grids::unbalanced,
+    ),
+    table(
+        "table-7",
+        "CIFAR-10, two labels a client, unbalanced",
+        Some(Task::Cifar10),
+        grids::unbalanced,
+    ),
     other("table-8", "work of FedCote-II: ratio of the numbers of multisets", Other::Enumeration),
-    table("table-9", "MNIST: FedCote-II for several K_apx", Some(Task::Mnist), approximate),
-    table("table-10", "CIFAR-10: FedCote-II for several K_apx", Some(Task::Cifar10), approximate),
-    table("table-11", "K = 20, balanced", None, twenty),
-    table("table-12", "walking clients, two labels a client", None, dynamic),
+    table("table-9", "MNIST: FedCote-II for several K_apx", Some(Task::Mnist), grids::approximate),
+    table(
+        "table-10",
+        "CIFAR-10: FedCote-II for several K_apx",
+        Some(Task::Cifar10),
+        grids::approximate,
+    ),
+    table("table-11", "K = 20, balanced", None, grids::twenty),
+    table("table-12", "walking clients, two labels a client", None, grids::dynamic),
     other("table-13", "settings: labels and weights behind figures 3 to 5", Other::OneLabel),
     curves(
         "figure-2",
         "accuracy over rounds, u = 0.9",
         Curve::Accuracy,
         Some(Task::Mnist),
-        figure_2,
+        grids::figure_2,
     ),
     other("figure-3", "gradient norm and deviation within classes", Other::Gradients),
     other("figure-4", "their ratio, and the solver's κ", Other::GradientRatio),
     other("figure-5", "deviation within classes against weight", Other::GradientDeviation),
     other("figure-6", "selection probabilities, and the labels they lead to", Other::Selection),
     other("figure-7", "selection probabilities for growing K", Other::Draws),
-    curves("figure-8", "accuracy over rounds, K = 20", Curve::Accuracy, None, figure_8),
-    curves("figure-9", "mean training loss over rounds", Curve::MeanLoss, None, figure_9),
+    curves("figure-8", "accuracy over rounds, K = 20", Curve::Accuracy, None, grids::figure_8),
+    curves("figure-9", "mean training loss over rounds", Curve::MeanLoss, None, grids::figure_9),
     other("theorem-1", "the terms of the convergence bound", Other::Theorem),
     beyond("beyond", "what is not in the paper, against Ideal"),
     beyond("beyond-static", "the first part of it: clients stand, two labels a client"),
@@ -222,117 +225,6 @@ impl Artefact {
         }
         Some(grid)
     }
-}
-
-fn rows<'a>(schemes: impl IntoIterator<Item = &'a str>) -> Vec<Row> {
-    schemes.into_iter().map(Row::plain).collect()
-}
-
-/// All baselines, then these, then the ideal.
-fn all_and(ours: &[&'static str]) -> Vec<Row> {
-    rows(BASELINES.into_iter().chain(ours.iter().copied()).chain(["ideal"]))
-}
-
-fn column(paper: &str, measure: Measure, variant: Variant) -> Column {
-    Column { paper: paper.to_owned(), variant, measure }
-}
-
-const EVALUATED: &str =
-    "The paper's FedCote is `fedcote-gradient`; `fedcote` solves the same problem exactly.";
-const EQUALISED: &str = "`fedavg-equalised` is the other strategy that the paper names, allocating resources so \
-     that everyone fails equally often (here with the mean probability); the paper has no numbers for it.";
-const PRINTED: &str = "`scaffold` scales its control variates by the number of local steps, as its authors do; \
-     `scaffold-printed` by the number of selected clients, as the paper prints it.";
-const NOVA: &str =
-    "All clients make the same number of local steps, so `fednova` is `fedavg` up to rounding.";
-
-fn balanced(request: &Request) -> Grid {
-    let mut columns = Vec::new();
-    for (name, share) in [("iid", Share::Iid), ("non-iid", Share::Pairs)] {
-        for (of, measure) in [("loss", Measure::Loss), ("accuracy", Measure::Accuracy)] {
-            columns.push(column(&format!("{name} {of}"), measure, request.variant(share)));
-        }
-    }
-    let rows = all_and(&["scaffold-printed", "fedavg-equalised", "fedcote-gradient", "fedcote"]);
-    let tf = "In the paper TF-Aggregation's non-i.i.d. balanced MNIST accuracy is 77.52 in Table 4 and 9.80 in \
-              Table 6, SCAFFOLD's 54.46 and 59.23.";
-    Grid { rows, columns, notes: vec![EVALUATED, EQUALISED, PRINTED, NOVA, tf] }
-}
-
-fn unbalanced(request: &Request) -> Grid {
-    let at = |unbalance: u8| {
-        let variant = Variant { unbalance, ..request.variant(Share::Pairs) };
-        column(&format!("u={}", tenths(unbalance.into())), Measure::Accuracy, variant)
-    };
-    let columns = (5..=9).map(at).collect();
-    Grid { rows: all_and(&["fedcote-gradient", "fedcote"]), columns, notes: vec![EVALUATED, NOVA] }
-}
-
-fn approximate(request: &Request) -> Grid {
-    let mut columns = Vec::new();
-    for (name, unbalance) in [("balanced", 5), ("unbalanced", 9)] {
-        for (of, measure) in [("loss", Measure::Loss), ("accuracy", Measure::Accuracy)] {
-            let variant = Variant { unbalance, ..request.variant(Share::Pairs) };
-            columns.push(column(&format!("{name} {of}"), measure, variant));
-        }
-    }
-    let schemes = ["fedcote-ii-2", "fedcote-ii-4", "fedcote-ii-6", "fedcote-ii-8"];
-    let rows = rows(schemes.into_iter().chain(["fedcote-gradient", "fedcote", "ideal"]));
-    let printed = "The paper heads the unbalanced columns u = 0.1, but their values are those of u = 0.9 in its other \
-                   tables, and u = 0.9 is what runs here. Its row K_apx = 2, unbalanced, repeats the row of \
-                   FedCote, and its bold type marks the worst.";
-    Grid { rows, columns, notes: vec![EVALUATED, printed] }
-}
-
-fn twenty(request: &Request) -> Grid {
-    let of = |(name, share)| {
-        let variant = Variant { selected: 20, ..request.variant(share) };
-        column(&format!("{} {name}", request.task), Measure::Accuracy, variant)
-    };
-    let columns = [("iid", Share::Iid), ("non-iid", Share::Pairs)].map(of).into();
-    let together = "The paper has one row for Power-of-Choice, Newt and GS: with K = N all three select everyone.";
-    let rows = all_and(&["fedcote-ii-10", "fedcote-gradient", "fedcote"]);
-    Grid { rows, columns, notes: vec![EVALUATED, together, NOVA] }
-}
-
-fn dynamic(request: &Request) -> Grid {
-    let variant = Variant { walking: true, ..request.variant(Share::Pairs) };
-    let columns = vec![column(&request.task.to_string(), Measure::Accuracy, variant)];
-    let ideal = "The paper's Ideal repeats the value of K = 20 from its Table 11. The length of a round, which decides \
-                 how far clients walk, is not given; here it is one second.";
-    let rows = all_and(&["fedavg-equalised", "fedcote-ii-4", "fedcote-gradient", "fedcote"]);
-    Grid { rows, columns, notes: vec![EVALUATED, EQUALISED, NOVA, ideal] }
-}
-
-fn figure_2(request: &Request) -> Grid {
-    let of = |(name, share)| {
-        let variant = Variant { unbalance: 9, ..request.variant(share) };
-        column(name, Measure::Accuracy, variant)
-    };
-    let columns = [("i.i.d.", Share::Iid), ("two labels a client", Share::Pairs)].map(of).into();
-    let schemes = ["fedavg", "power-of-choice", "newt", "gs", "tf-aggregation"];
-    let rows = rows(schemes.into_iter().chain(["fedcote-gradient", "fedcote", "ideal"]));
-    Grid { rows, columns, notes: vec![EVALUATED] }
-}
-
-fn figure_8(request: &Request) -> Grid {
-    let of = |(name, share)| {
-        column(name, Measure::Accuracy, Variant { selected: 20, ..request.variant(share) })
-    };
-    let columns = [("i.i.d.", Share::Iid), ("two labels a client", Share::Pairs)].map(of).into();
-    let schemes = ["fedavg", "power-of-choice", "newt", "gs", "tf-aggregation"];
-    let rows = rows(schemes.into_iter().chain(["fedcote-ii-10", "fedcote", "ideal"]));
-    Grid { rows, columns, notes: vec![EVALUATED] }
-}
-
-fn figure_9(request: &Request) -> Grid {
-    let of = |(name, share)| {
-        column(name, Measure::Loss, Variant { every_round: true, ..request.variant(share) })
-    };
-    let columns = [("i.i.d.", Share::Iid), ("two labels a client", Share::Pairs)].map(of).into();
-    let first = "The mean is over the models after rounds 1 to r; the paper's starts with the untrained model.";
-    let rows = rows(["fedavg", "fedcote-gradient", "fedcote", "ideal"]);
-    Grid { rows, columns, notes: vec![EVALUATED, first] }
 }
 
 #[cfg(test)]

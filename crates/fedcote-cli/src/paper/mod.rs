@@ -6,6 +6,7 @@ mod calibrate;
 mod curves;
 mod document;
 mod gradients;
+mod grids;
 mod heterogeneity;
 mod list;
 mod numbers;

@@ -44,8 +44,8 @@ pub fn make(
     let text = vec![
         format!(
             "G² and V² are measured over the first {ROUNDS} rounds of training without failures, their largest values; the \
-             lowest loss is taken as 0, and L = {smoothness} as given by --smoothness: it scales the first term only. With \
-             the measured constants the bound is far above any gradient seen: it orders schemes, it does not predict."
+             lowest loss is taken as 0, and L = {smoothness} as given by --smoothness: it scales the first term only. The \
+             bound orders schemes; it is no prediction."
         ),
         format!("Conditions of the theorem that do not hold for the paper's own settings: {}.", failed.join("; ")),
         "(a) is there without failures too. FedCote removes the label half of (b); the exact solver keeps the weight half \

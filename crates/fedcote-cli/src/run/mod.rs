@@ -74,8 +74,12 @@ pub fn run(args: Args) -> Result<(), Error> {
         None => default_out(&args.scenario, args.resume),
     };
     let stop = stop_on_signal()?;
-    let control =
-        Control { threads: args.threads.into(), resume: args.resume, stop, command: command_line() };
+    let control = Control {
+        threads: args.threads.into(),
+        resume: args.resume,
+        stop,
+        command: command_line(),
+    };
     let progress = progress::Progress::new(&scenario, progress::Style::of(args.json));
     let summary = compare(&scenario, &out, &control, &progress).map_err(Error::from)?;
     progress.finish();
