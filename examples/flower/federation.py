@@ -1,7 +1,7 @@
 """Starts a whole federation on this computer: a SuperLink, SuperNodes, and a run of an app.
 
     python federation.py                       six clients, FedAvg, then FedCote
-    python federation.py --set num-server-rounds=30 --set selected=12
+    python federation.py --set num-server-rounds=10 --set selected=12
 
 Everything talks over 127.0.0.1, on ports that are free, and is stopped at the end.
 """
