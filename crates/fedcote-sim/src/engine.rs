@@ -227,7 +227,11 @@ impl Engine {
         Ok(true)
     }
 
-    /// Draws, trains, uploads until something arrives. `None` when every update is no number.
+    /// Draws, uploads until something arrives, and trains those who get through. `None` when every update is no
+    /// number.
+    ///
+    /// Whether an upload gets through does not depend on what it carries, so a client whose uploads are all lost
+    /// need not be trained: nobody would see the result.
     fn exchange(&mut self, scene: &Scene) -> Result<Option<Uploaded>, Error> {
         let mut attempts = 0;
         for redraw in 0..MAX_REDRAWS {
@@ -236,18 +240,29 @@ impl Engine {
                 // Nobody drawn can arrive: repeating the uploads would go on for ever.
                 continue;
             }
-            let updates = self.train(scene, &selected);
-            if updates.iter().all(Option::is_none) {
-                return Ok(None);
-            }
+            let mut updates: Vec<Update> = selected.iter().map(|_| Update::Untrained).collect();
             for _ in 0..self.world.scenario.general.max_attempts {
-                let arrived = self.upload(scene, &selected, &updates, attempts);
+                let through: Vec<Vec<bool>> =
+                    selected.iter().map(|&drawn| self.upload(scene, drawn, attempts)).collect();
+                let reached = |place: usize| through[place].contains(&true);
+                self.train(scene, &selected, &mut updates, reached);
+                let sound = |updates: &[Update], place: usize| {
+                    matches!(updates[place], Update::Sound(_)) && reached(place)
+                };
+                let arrived = (0..selected.len()).any(|place| sound(&updates, place));
+                if !arrived && (0..selected.len()).any(reached) {
+                    self.train(scene, &selected, &mut updates, |_| true);
+                    if !updates.iter().any(|update| matches!(update, Update::Sound(_))) {
+                        return Ok(None);
+                    }
+                }
                 attempts += 1;
-                if !arrived.is_empty() || !self.aggregation.retries() {
+                self.observe(&selected, &through, |place| sound(&updates, place));
+                if arrived || !self.aggregation.retries() {
                     if let Some(estimator) = &mut self.estimator {
                         estimator.tick();
                     }
-                    let arrivals = collect(&selected, updates, &arrived, scene.world);
+                    let arrivals = self.collect(&selected, updates, &through);
                     return Ok(Some(Uploaded { selected, arrivals, attempts }));
                 }
             }
@@ -255,61 +270,83 @@ impl Engine {
         Err(Error::NothingArrives { round: scene.round, attempts })
     }
 
-    /// Local updates of all drawn clients, in parallel; `None` for one that is no number.
-    fn train(&self, scene: &Scene, selected: &[Count]) -> Vec<Option<Vec<f32>>> {
-        selected
-            .par_iter()
-            .map(|&(client, _)| {
-                let trainer = self.trainers.lock().expect("no panic while held").pop();
-                let mut trainer = trainer
-                    .unwrap_or_else(|| Trainer::new(&*scene.world.model, scene.world.batch()));
-                let mut model = scene.global.to_vec();
-                let outcome = self.local.update(scene, client, &mut model, &mut trainer);
-                self.trainers.lock().expect("no panic while held").push(trainer);
-                outcome.finite.then_some(model)
-            })
-            .collect()
-    }
-
-    /// One attempt at all uploads: how many of each client's arrive, for those with any.
-    fn upload(
-        &mut self,
+    /// Local updates of the drawn clients at these places that have none yet, in parallel.
+    fn train(
+        &self,
         scene: &Scene,
         selected: &[Count],
-        updates: &[Option<Vec<f32>>],
-        attempt: u32,
-    ) -> Vec<Count> {
-        let world = scene.world;
-        let mut arrived = Vec::new();
-        for (&(client, copies), update) in selected.iter().zip(updates) {
-            let key = world.key(Purpose::Upload).round(scene.round).client(client.into());
-            let (uploads, carried) = match world.scenario.server.uploads {
-                Uploads::PerDraw => (copies, 1),
-                Uploads::PerClient => (1, copies),
-            };
-            let mut count = 0;
-            for copy in 0..uploads {
-                let key = key.copy(copy).attempt(attempt);
-                let arrives = update.is_some()
-                    && match self.scheme.failures {
-                        FailureKind::None => true,
-                        FailureKind::Network => {
-                            world.network.arrives(scene.round, client as usize, key)
-                        }
-                        FailureKind::Equalised => {
-                            key.stream().random::<f64>() >= self.actual[client as usize]
-                        }
-                    };
-                if let Some(estimator) = &mut self.estimator {
-                    estimator.observe(client as usize, arrives);
-                }
-                count += if arrives { carried } else { 0 };
+        updates: &mut [Update],
+        wanted: impl Fn(usize) -> bool + Sync,
+    ) {
+        updates.par_iter_mut().enumerate().for_each(|(place, update)| {
+            if !matches!(update, Update::Untrained) || !wanted(place) {
+                return;
             }
-            if count > 0 {
-                arrived.push((client, count));
+            let trainer = self.trainers.lock().expect("no panic while held").pop();
+            let mut trainer =
+                trainer.unwrap_or_else(|| Trainer::new(&*scene.world.model, scene.world.batch()));
+            let mut model = scene.global.to_vec();
+            let outcome = self.local.update(scene, selected[place].0, &mut model, &mut trainer);
+            self.trainers.lock().expect("no panic while held").push(trainer);
+            *update = if outcome.finite { Update::Sound(model) } else { Update::Broken };
+        });
+    }
+
+    /// One attempt at a drawn client's uploads: which of them get through.
+    fn upload(&self, scene: &Scene, (client, copies): Count, attempt: u32) -> Vec<bool> {
+        let world = scene.world;
+        let key = world.key(Purpose::Upload).round(scene.round).client(client.into());
+        let uploads = match world.scenario.server.uploads {
+            Uploads::PerDraw => copies,
+            Uploads::PerClient => 1,
+        };
+        let through = |copy| {
+            let key = key.copy(copy).attempt(attempt);
+            match self.scheme.failures {
+                FailureKind::None => true,
+                FailureKind::Network => world.network.arrives(scene.round, client as usize, key),
+                FailureKind::Equalised => {
+                    key.stream().random::<f64>() >= self.actual[client as usize]
+                }
+            }
+        };
+        (0..uploads).map(through).collect()
+    }
+
+    /// Tells the estimator what became of each upload. One whose update is no number counts as lost.
+    fn observe(
+        &mut self,
+        selected: &[Count],
+        through: &[Vec<bool>],
+        sound: impl Fn(usize) -> bool,
+    ) {
+        let Some(estimator) = &mut self.estimator else { return };
+        for (place, (&(client, _), uploads)) in selected.iter().zip(through).enumerate() {
+            for &arrives in uploads {
+                estimator.observe(client as usize, arrives && sound(place));
             }
         }
-        arrived
+    }
+
+    /// The models that arrived.
+    fn collect(
+        &self,
+        selected: &[Count],
+        updates: Vec<Update>,
+        through: &[Vec<bool>],
+    ) -> Vec<Arrival> {
+        let mut arrivals = Vec::new();
+        for ((&(client, copies), update), uploads) in selected.iter().zip(updates).zip(through) {
+            let count = uploads.iter().filter(|&&arrives| arrives).count() as u32;
+            let copies = match self.world.scenario.server.uploads {
+                Uploads::PerDraw => count,
+                Uploads::PerClient => count * copies,
+            };
+            if let (1.., Update::Sound(model)) = (copies, update) {
+                arrivals.push(Arrival { client, copies, steps: self.world.steps(client), model });
+            }
+        }
+        arrivals
     }
 
     /// Loss and accuracy of the global model.
@@ -357,22 +394,14 @@ struct Uploaded {
     attempts: u32,
 }
 
-/// Keeps the models that arrived.
-fn collect(
-    selected: &[Count],
-    updates: Vec<Option<Vec<f32>>>,
-    arrived: &[Count],
-    world: &World,
-) -> Vec<Arrival> {
-    let mut arrived = arrived.iter().peekable();
-    let mut arrivals = Vec::new();
-    for (&(client, _), update) in selected.iter().zip(updates) {
-        if let Some(&(_, copies)) = arrived.next_if(|(who, _)| *who == client) {
-            let model = update.expect("only numbers arrive");
-            arrivals.push(Arrival { client, copies, steps: world.steps(client), model });
-        }
-    }
-    arrivals
+/// What a drawn client has to upload.
+enum Update {
+    /// Not known yet: it is not worked out before an upload gets through.
+    Untrained,
+    /// Not a number.
+    Broken,
+    /// A model.
+    Sound(Vec<f32>),
 }
 
 /// χ² of the label mix that these weights make, normalised.
