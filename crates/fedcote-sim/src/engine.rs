@@ -241,6 +241,7 @@ impl Engine {
                 continue;
             }
             let mut updates: Vec<Update> = selected.iter().map(|_| Update::Untrained).collect();
+            let mut hopeless = false;
             for _ in 0..self.world.scenario.general.max_attempts {
                 let through: Vec<Vec<bool>> =
                     selected.iter().map(|&drawn| self.upload(scene, drawn, attempts)).collect();
@@ -253,11 +254,19 @@ impl Engine {
                 if !arrived && (0..selected.len()).any(reached) {
                     self.train(scene, &selected, &mut updates, |_| true);
                     if !updates.iter().any(|update| matches!(update, Update::Sound(_))) {
-                        return Ok(None);
+                        // What hostile clients send says nothing about the run.
+                        if selected.iter().any(|&(client, _)| scene.world.attack(client).is_none())
+                        {
+                            return Ok(None);
+                        }
+                        hopeless = self.aggregation.retries();
                     }
                 }
                 attempts += 1;
                 self.observe(&selected, &through, |place| sound(&updates, place));
+                if hopeless {
+                    break;
+                }
                 if arrived || !self.aggregation.retries() {
                     if let Some(estimator) = &mut self.estimator {
                         estimator.tick();
@@ -286,9 +295,19 @@ impl Engine {
             let mut trainer =
                 trainer.unwrap_or_else(|| Trainer::new(&*scene.world.model, scene.world.batch()));
             let mut model = scene.global.to_vec();
-            let outcome = self.local.update(scene, selected[place].0, &mut model, &mut trainer);
+            let client = selected[place].0;
+            let mut finite = self.local.update(scene, client, &mut model, &mut trainer).finite;
             self.trainers.lock().expect("no panic while held").push(trainer);
-            *update = if outcome.finite { Update::Sound(model) } else { Update::Broken };
+            if let Some(attack) = scene.world.attack(client) {
+                attack.corrupt(scene.global, &mut model);
+                finite = vector::finite(&model);
+            }
+            *update = if finite {
+                scene.world.scenario.guard.clip(scene.global, &mut model);
+                Update::Sound(model)
+            } else {
+                Update::Broken
+            };
         });
     }
 

@@ -9,6 +9,7 @@ pub mod comparison;
 mod engine;
 mod error;
 pub mod folder;
+pub mod hostile;
 pub mod local;
 pub mod part;
 pub mod saved;

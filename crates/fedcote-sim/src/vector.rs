@@ -12,6 +12,14 @@ pub fn squared_distance(a: &[f32], b: &[f32]) -> f64 {
     a.iter().zip(b).map(|(a, b)| f64::from(a - b).powi(2)).sum()
 }
 
+/// The difference of `model` from `origin` times `factor`, in f64: `model = origin + factor · (model − origin)`.
+pub fn scale_from(origin: &[f32], model: &mut [f32], factor: f64) {
+    for (model, &origin) in model.iter_mut().zip(origin) {
+        let origin = f64::from(origin);
+        *model = (origin + factor * (f64::from(*model) - origin)) as f32;
+    }
+}
+
 /// Whether every value is a number.
 pub fn finite(values: &[f32]) -> bool {
     values.iter().all(|value| value.is_finite())

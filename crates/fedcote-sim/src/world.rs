@@ -13,6 +13,7 @@ use fedcote_radio::Network;
 use rand::RngExt;
 
 use crate::Error;
+use crate::hostile::Hostile;
 use crate::scenario::{LocalSteps, Scenario};
 
 /// The world that the runs of one seed live in.
@@ -33,6 +34,8 @@ pub struct World {
     pub federation: Arc<Federation>,
     /// Weights and labels as the clients report them to the server.
     pub reported: Arc<Federation>,
+    /// Who is hostile, in order.
+    hostile: Vec<u32>,
     /// Samples of the client that has most.
     largest: usize,
 }
@@ -64,7 +67,19 @@ impl World {
         };
         let clients = 0..partition.len();
         let largest = clients.map(|client| partition.client(client).len()).max().unwrap_or(0);
-        Ok(Self { scenario, seed, data, partition, model, network, federation, reported, largest })
+        let hostile = scenario.hostile.members(partition.len(), seed);
+        Ok(Self {
+            scenario,
+            seed,
+            data,
+            partition,
+            model,
+            network,
+            federation,
+            reported,
+            hostile,
+            largest,
+        })
     }
 
     /// The name of a stream of this world's seed.
@@ -86,6 +101,11 @@ impl World {
                 key.stream().random_range(low..=high)
             }
         }
+    }
+
+    /// What a client does to its upload, if it is hostile.
+    pub fn attack(&self, client: u32) -> Option<&Hostile> {
+        self.hostile.binary_search(&client).ok().map(|_| &self.scenario.hostile)
     }
 
     /// Samples in a mini-batch: no more than the largest client has.

@@ -51,6 +51,8 @@ pub enum Purpose {
     Straggler = 11,
     /// Anything a test needs.
     Test = 12,
+    /// Which clients are hostile.
+    Hostile = 13,
 }
 
 /// The name of a stream of random numbers.

@@ -21,6 +21,7 @@ use source::Source;
 pub(crate) use source::remedy;
 
 use crate::Error;
+use crate::hostile::{Guard, Hostile};
 use crate::scheme::{NAMED, SchemeConfig, Schemes};
 
 /// A checked description of a comparison.
@@ -38,6 +39,10 @@ pub struct Scenario {
     pub network: NetworkConfig,
     /// What the server knows of the network, and how uploads are sent.
     pub server: Server,
+    /// What the server does about updates that are too long.
+    pub guard: Guard,
+    /// Clients that upload something else than what they learnt.
+    pub hostile: Hostile,
     /// Parameters of schemes, and mixtures under new names.
     pub schemes: Schemes,
     /// The folder that relative paths in the file start from.
@@ -177,7 +182,7 @@ pub enum Knowledge {
 
 const SERVER_KEYS: [&str; 5] =
     ["knowledge", "uploads", "estimator", "exploration", "label_privacy"];
-const SECTIONS: [&str; 5] = ["data", "model", "training", "network", "scheme"];
+const SECTIONS: [&str; 7] = ["data", "model", "training", "network", "server", "hostile", "scheme"];
 
 impl Scenario {
     /// Loads a preset or a file, with overrides of the form `a.b=value`.
@@ -231,6 +236,8 @@ impl Scenario {
         }
         let network = source.read("network", network)?;
         let server = source.read("network", server)?;
+        let guard = source.read("server", section("server")?)?;
+        let hostile = source.read("hostile", section("hostile")?)?;
         let mut schemes = Schemes::default();
         for (name, value) in section("scheme")? {
             let path = format!("scheme.{name}");
@@ -252,7 +259,8 @@ impl Scenario {
         }
         let general = source.read("", top)?;
         let base = base.to_owned();
-        let scenario = Self { general, data, model, training, network, server, schemes, base };
+        let scenario =
+            Self { general, data, model, training, network, server, guard, hostile, schemes, base };
         scenario.check().map_err(|(key, reason)| source.wrong(&key, &reason))?;
         Ok(scenario)
     }
@@ -324,6 +332,8 @@ impl Scenario {
         if let Err(error) = self.server.estimator.estimator(1) {
             return wrong("network.estimator", &error.to_string());
         }
+        self.guard.check()?;
+        self.hostile.check(general.clients)?;
         self.data.check().map_err(setting)?;
         // Any shape will do: what is wrong with a model is wrong for all of them.
         let shape = Shape { height: 32, width: 32, channels: 3 };
@@ -375,6 +385,13 @@ impl Scenario {
         let mut network = table(Table::try_from(&self.network));
         network.extend(table(Table::try_from(&self.server)));
         top.insert("network".into(), network.into());
+        // Written only where they say something: folders of runs without them stay as they are.
+        if self.guard != Guard::default() {
+            top.insert("server".into(), table(Table::try_from(self.guard)).into());
+        }
+        if self.hostile != Hostile::default() {
+            top.insert("hostile".into(), table(Table::try_from(&self.hostile)).into());
+        }
         let mut schemes = Table::new();
         for (name, config) in self.schemes.iter() {
             schemes.insert(name.clone(), table(Table::try_from(config)).into());
