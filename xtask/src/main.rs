@@ -1,6 +1,7 @@
 //! Every chore of the project: `cargo xtask …`.
 
 mod bench_network;
+mod bench_peers;
 mod bench_selection;
 mod bench_simulation;
 mod bench_training;
@@ -20,6 +21,7 @@ Usage: cargo xtask <chore>
   bench network        a million clients' positions and outage
   bench training       local training and evaluation, beside PyTorch
   bench simulation     whole runs, beside the same loop in PyTorch, and the cost of a round by federation size
+  bench peers          whole federations beside PyTorch, Flower, FedLab and pfl-research
 ";
 
 fn main() -> ExitCode {
@@ -35,6 +37,7 @@ fn main() -> ExitCode {
         ["bench", "network"] => bench_network::run(),
         ["bench", "training"] => bench_training::run(),
         ["bench", "simulation"] => bench_simulation::run(),
+        ["bench", "peers"] => bench_peers::run(),
         [] | ["help" | "--help" | "-h"] => {
             print!("{HELP}");
             return ExitCode::SUCCESS;

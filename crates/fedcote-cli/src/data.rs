@@ -4,19 +4,20 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use fedcote_learn::data::{DataSpec, Dataset, SetKind, Split, cifar10, load};
+use fedcote_learn::data::{DataSpec, Dataset, SetKind, Split, cifar10, idx, load};
 use serde::Serialize;
 
 use crate::error::Error;
 use crate::table::{Align, Table, styled};
 
-/// List, check and fetch data sets
+/// List, check, export and fetch data sets
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   fedcote data list
   fedcote data check mnist
   fedcote data check ~/fashion-mnist --json
+  fedcote data export mnist --into digits
   fedcote data fetch cifar10 --into data/cifar10
 
 Exit status: 0 done, 1 the work failed, 2 the request was wrong.")]
@@ -41,6 +42,14 @@ enum Action {
         #[arg(long)]
         json: bool,
     },
+    /// Write a data set as four IDX files, for other programs or to change it
+    Export {
+        /// `mnist`, or a folder with four IDX files or the files of CIFAR-10
+        set: PathBuf,
+        /// The folder to put the files in
+        #[arg(long, value_name = "FOLDER")]
+        into: PathBuf,
+    },
     /// Download a data set, check it and unpack it
     Fetch {
         /// Which one
@@ -63,6 +72,7 @@ pub fn run(args: Args) -> Result<(), Error> {
     match args.command {
         Action::List { json } => list(json),
         Action::Check { set, json } => check(&set, json),
+        Action::Export { set, into } => export(&set, &into),
         Action::Fetch { set: Fetchable::Cifar10, into, from } => fetch(&into, from.as_deref()),
     }
 }
@@ -149,6 +159,14 @@ fn check(set: &Path, json: bool) -> Result<(), Error> {
     let sum = |counts: &[u64]| counts.iter().sum::<u64>().to_string();
     table.push(["all".into(), sum(&document.train), sum(&document.test)]);
     crate::output::print(&(text + &table.render(styled())))
+}
+
+fn export(set: &Path, into: &Path) -> Result<(), Error> {
+    let data = load(&recognise(set)?, Path::new("")).map_err(Error::request)?;
+    fs::create_dir_all(into)
+        .map_err(|error| Error::request(format!("{}: {error}", into.display())))?;
+    idx::write(into, &data).map_err(Error::work)?;
+    check(into, false)
 }
 
 /// What kind of data set a name or a folder is.

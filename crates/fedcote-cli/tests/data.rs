@@ -44,6 +44,19 @@ fn sets_are_listed() {
     assert_eq!(list.as_array().map(Vec::len), Some(4));
 }
 
+/// The exported images are the published file, byte for byte.
+#[test]
+fn the_embedded_set_is_exported() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let into = folder.path().join("digits");
+    let into = into.to_str().expect("text");
+    assert!(text(&["data", "export", "mnist", "--into", into]).contains("10 classes"));
+    let images = fs::read(Path::new(into).join("train-images-idx3-ubyte")).expect("images");
+    assert_eq!(fedcote_learn::data::md5::md5(&images), "6bbc9ace898e44ae57da46a324031adb");
+    assert_eq!(fs::read_dir(into).expect("a folder").count(), 4);
+    assert!(refusal(&["data", "export", "/nowhere", "--into", into]).contains("/nowhere"));
+}
+
 #[test]
 fn the_embedded_set_is_whole() {
     let found: serde_json::Value =

@@ -12,7 +12,7 @@ use std::{
 use flate2::read::MultiGzDecoder;
 
 use super::{Dataset, Shape, Split, Standard};
-use crate::Error;
+use crate::{Error, checkpoint};
 
 /// The most values that a file may hold: sixteen times EMNIST, and small enough to fit in memory.
 const MOST: u64 = 1 << 34;
@@ -100,6 +100,34 @@ fn take(path: &Path, reader: &mut impl Read, length: u64) -> Result<Vec<u8>, Err
     let mut bytes = Vec::new();
     reader.take(length).read_to_end(&mut bytes).map_err(|error| Error::file(path, error))?;
     Ok(bytes)
+}
+
+/// The files of [`write`](fn@write): training images and labels, test images and labels.
+pub const FILES: [&str; 4] = [
+    "train-images-idx3-ubyte",
+    "train-labels-idx1-ubyte",
+    "t10k-images-idx3-ubyte",
+    "t10k-labels-idx1-ubyte",
+];
+
+/// Writes a data set into a folder as four plain files; each appears whole or not at all.
+pub fn write(folder: &Path, data: &Dataset) -> Result<(), Error> {
+    let mut names = FILES.iter();
+    for split in [&data.train, &data.test] {
+        let Shape { height, width, channels } = split.shape;
+        let mut images = vec![split.len(), height, width];
+        if channels > 1 {
+            images.push(channels);
+        }
+        for (dimensions, values) in [(images, &split.images), (vec![split.len()], &split.labels)] {
+            let path = folder.join(names.next().expect("four files"));
+            let mut bytes = vec![0, 0, 8, dimensions.len() as u8];
+            bytes.extend(dimensions.iter().flat_map(|&size| (size as u32).to_be_bytes()));
+            bytes.extend(values);
+            checkpoint::write(&path, &bytes)?;
+        }
+    }
+    Ok(())
 }
 
 /// The data set in a folder: training and test (`t10k` or `test`) images and labels.
