@@ -13,149 +13,18 @@
 //! aggregation = "yogi"
 //! ```
 
+mod config;
+mod kinds;
+mod named;
+
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+pub use config::SchemeConfig;
+pub use kinds::{AggregationKind, ControlKind, FailureKind, LocalKind, SelectionKind, SolverKind};
+pub use named::NAMED;
+use named::named;
 
 use crate::scenario::remedy;
-
-macro_rules! choice {
-    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident,)* }) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-        #[serde(rename_all = "kebab-case")]
-        pub enum $name { $($(#[$variant_doc])* $variant,)* }
-    };
-}
-
-choice! {
-    /// Whom to ask.
-    SelectionKind {
-        /// Draws in proportion to the weights p (FedAvg).
-        Weights,
-        /// The candidates with the highest loss.
-        PowerOfChoice,
-        /// The clients whose last model is farthest from the global one.
-        Newt,
-        /// Groups that together have the global label mix, in turn.
-        Gs,
-        /// Draws that minimise the variance of unbiased aggregation.
-        TfAggregation,
-        /// Draws that undo the distortion by failures.
-        Fedcote,
-    }
-}
-choice! {
-    /// What a client does.
-    LocalKind {
-        /// Plain mini-batch SGD.
-        Sgd,
-        /// With a proximal term towards the global model.
-        Prox,
-        /// With control variates.
-        Scaffold,
-    }
-}
-choice! {
-    /// What becomes of what arrived.
-    AggregationKind {
-        /// The mean of what arrived, each copy counting once.
-        Mean,
-        /// The mean weighted by copies times p.
-        WeightedMean,
-        /// Weights that make the expectation right, not normalised.
-        TfAggregation,
-        /// Updates divided by their number of steps.
-        Nova,
-        /// An adaptive step on the mean update.
-        Yogi,
-        /// The mean of everyone's latest update (MIFA).
-        Memory,
-        /// The mean update corrected by everyone's latest one (FedVARP).
-        VarianceReduced,
-        /// The mean weighted by observed participation (FedAU).
-        Fedau,
-        /// Weights that match this round's labels to the global mix.
-        LabelMatched,
-    }
-}
-choice! {
-    /// Which failures a scheme meets.
-    FailureKind {
-        /// Those of the network.
-        Network,
-        /// None at all.
-        None,
-        /// Everyone fails with the mean probability of the network.
-        Equalised,
-    }
-}
-choice! {
-    /// How selection probabilities are solved for.
-    SolverKind {
-        /// Convex target and inversion.
-        Exact,
-        /// The paper's projected gradient descent.
-        Gradient,
-    }
-}
-choice! {
-    /// How SCAFFOLD's control variate is scaled.
-    ControlKind {
-        /// By the number of local steps, as in the original.
-        Original,
-        /// By the number of selected clients, as printed in the paper.
-        Printed,
-    }
-}
-
-/// A scheme as written in a scenario: what is not said is as in its base.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SchemeConfig {
-    /// The named scheme to start from; by default the one of the same name, else `fedavg`.
-    pub base: Option<String>,
-    /// Whom to ask.
-    pub selection: Option<SelectionKind>,
-    /// What a client does.
-    pub local: Option<LocalKind>,
-    /// What becomes of what arrived.
-    pub aggregation: Option<AggregationKind>,
-    /// Which failures the scheme meets.
-    pub failures: Option<FailureKind>,
-    /// How clients are drawn from selection probabilities.
-    pub draws: Option<fedcote::Draws>,
-    /// How `fedcote` solves for them.
-    pub solver: Option<SolverKind>,
-    /// `fedcote`, exact: weight of label divergence against weight divergence.
-    pub kappa: Option<f64>,
-    /// `fedcote`, exact: price of a failed draw.
-    pub efficiency: Option<f64>,
-    /// `fedcote`, `tf-aggregation`: clients that fail more often are left out.
-    pub threshold: Option<f64>,
-    /// `fedcote`: the threshold must not lose a label.
-    pub coverage: Option<bool>,
-    /// `fedcote`, gradient: solve for this K instead (FedCote-II).
-    pub k_apx: Option<u64>,
-    /// `power-of-choice`: candidates d; by default 1.5 K, at most N.
-    pub candidates: Option<u64>,
-    /// `prox`: the coefficient μ.
-    pub mu: Option<f64>,
-    /// `scaffold`: how the control variate is scaled.
-    pub control: Option<ControlKind>,
-    /// `mean`, `weighted-mean`, `nova`, `yogi`, memory kinds: step size on the server.
-    pub server_rate: Option<f64>,
-    /// `yogi`: decay of the first moment.
-    pub beta1: Option<f64>,
-    /// `yogi`: decay of the second moment.
-    pub beta2: Option<f64>,
-    /// `yogi`: adaptivity τ.
-    pub adaptivity: Option<f64>,
-    /// `label-matched`: ridge λ towards equal weights.
-    pub ridge: Option<f64>,
-    /// `fedau`: the longest participation interval that counts.
-    pub cutoff: Option<u32>,
-}
 
 /// A scheme with everything decided.
 #[derive(Debug, Clone, PartialEq)]
@@ -172,83 +41,6 @@ pub struct Scheme {
     pub failures: FailureKind,
     /// Parameters; what is `None` has its part's default.
     pub config: SchemeConfig,
-}
-
-/// The named schemes and what each is.
-pub const NAMED: [(&str, &str); 19] = [
-    ("fedavg", "K draws in proportion to the weights; mean of what arrives"),
-    ("power-of-choice", "the candidates with the highest loss"),
-    ("newt", "the clients whose last model is farthest from the global one"),
-    ("gs", "groups that together have the global label mix, in turn"),
-    ("tf-aggregation", "weights that make the expectation right, not normalised"),
-    ("fednova", "updates divided by their number of steps"),
-    ("fedyogi", "an adaptive step on the server"),
-    ("fedprox", "a proximal term on the clients"),
-    ("scaffold", "control variates"),
-    ("ideal", "fedavg on a network without failures"),
-    ("fedcote", "selection that undoes the distortion by failures, solved exactly"),
-    ("fedcote-gradient", "the same by the paper's projected gradient descent"),
-    ("fedcote-ii", "the same descent for a smaller number of draws (K_apx = 4)"),
-    ("fedavg-equalised", "fedavg when everyone fails with the mean probability"),
-    ("fedcote-memory", "fedcote with systematic draws and the server's memory of updates"),
-    ("fedcote-matched", "fedcote with weights that match this round's labels"),
-    ("mifa", "fedavg draws; the server remembers everyone's latest update"),
-    ("fedvarp", "fedavg draws; variance reduced by everyone's latest update"),
-    ("fedau", "fedavg draws; weights from observed participation"),
-];
-
-fn named(name: &str) -> Option<SchemeConfig> {
-    use AggregationKind as A;
-    use SelectionKind as S;
-    let plain = SchemeConfig {
-        selection: Some(S::Weights),
-        local: Some(LocalKind::Sgd),
-        aggregation: Some(A::Mean),
-        failures: Some(FailureKind::Network),
-        ..Default::default()
-    };
-    let fedcote = SchemeConfig { selection: Some(S::Fedcote), ..plain.clone() };
-    let gradient = SchemeConfig {
-        solver: Some(SolverKind::Gradient),
-        coverage: Some(false),
-        ..fedcote.clone()
-    };
-    let aggregated = |aggregation| SchemeConfig { aggregation: Some(aggregation), ..plain.clone() };
-    let selected = |selection| SchemeConfig {
-        selection: Some(selection),
-        aggregation: Some(A::WeightedMean),
-        ..plain.clone()
-    };
-    Some(match name {
-        "fedavg" => plain,
-        "ideal" => SchemeConfig { failures: Some(FailureKind::None), ..plain },
-        "fedavg-equalised" => SchemeConfig { failures: Some(FailureKind::Equalised), ..plain },
-        "power-of-choice" => selected(S::PowerOfChoice),
-        "newt" => selected(S::Newt),
-        "gs" => selected(S::Gs),
-        "tf-aggregation" => SchemeConfig {
-            selection: Some(S::TfAggregation),
-            aggregation: Some(A::TfAggregation),
-            ..plain
-        },
-        "fednova" => aggregated(A::Nova),
-        "fedyogi" => aggregated(A::Yogi),
-        "fedprox" => SchemeConfig { local: Some(LocalKind::Prox), ..aggregated(A::WeightedMean) },
-        "scaffold" => SchemeConfig { local: Some(LocalKind::Scaffold), ..plain },
-        "fedcote" => fedcote,
-        "fedcote-gradient" => gradient,
-        "fedcote-ii" => SchemeConfig { k_apx: Some(4), ..gradient },
-        "fedcote-memory" => SchemeConfig {
-            draws: Some(fedcote::Draws::Systematic),
-            aggregation: Some(A::Memory),
-            ..fedcote
-        },
-        "fedcote-matched" => SchemeConfig { aggregation: Some(A::LabelMatched), ..fedcote },
-        "mifa" => aggregated(A::Memory),
-        "fedvarp" => aggregated(A::VarianceReduced),
-        "fedau" => aggregated(A::Fedau),
-        _ => return None,
-    })
 }
 
 /// The `[scheme.*]` tables of a scenario.
@@ -317,38 +109,6 @@ impl Schemes {
 
 fn known(wrong: &str) -> String {
     remedy(wrong, &NAMED.map(|(name, _)| name))
-}
-
-impl SchemeConfig {
-    /// This configuration with the other's keys in place of its own where the other has them.
-    fn overlaid(self, over: &Self) -> Self {
-        macro_rules! overlay {
-            ($($field:ident),*) => { Self { $($field: over.$field.clone().or(self.$field)),* } };
-        }
-        overlay!(
-            base,
-            selection,
-            local,
-            aggregation,
-            failures,
-            draws,
-            solver,
-            kappa,
-            efficiency,
-            threshold,
-            coverage,
-            k_apx,
-            candidates,
-            mu,
-            control,
-            server_rate,
-            beta1,
-            beta2,
-            adaptivity,
-            ridge,
-            cutoff
-        )
-    }
 }
 
 impl Scheme {
