@@ -371,8 +371,9 @@ fn play_round(
 ) -> Result<Option<RoundReport>, Error> {
     let Outcome::Done(mut report) = engine.step(round)? else { return Ok(None) };
     let general = &scenario.general;
-    if round.is_multiple_of(general.evaluate_every) || round == general.rounds {
-        report.evaluation = Some(engine.evaluate());
+    let due = |every: u32| round.is_multiple_of(every) || round == general.rounds;
+    if due(general.evaluate_every) {
+        report.evaluation = Some(engine.evaluate(due(general.train_loss_every)));
     }
     Ok(Some(report))
 }

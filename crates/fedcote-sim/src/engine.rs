@@ -50,8 +50,9 @@ pub struct RoundReport {
 /// How good the global model is.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct RoundEvaluation {
-    /// Mean loss on all training samples.
-    pub train_loss: f64,
+    /// Mean loss on all training samples, where it was worked out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub train_loss: Option<f64>,
     /// Mean loss on the test set.
     pub test_loss: f64,
     /// Share of the test set that is classified correctly.
@@ -368,13 +369,13 @@ impl Engine {
         arrivals
     }
 
-    /// Loss and accuracy of the global model.
-    pub fn evaluate(&self) -> RoundEvaluation {
+    /// Loss and accuracy of the global model; the loss on the training samples, if it is wanted too.
+    pub fn evaluate(&self, train_loss: bool) -> RoundEvaluation {
         let (model, data) = (&*self.world.model, &self.world.data);
-        let train = fedcote_learn::evaluate(model, &self.global, &data.train);
-        let test = fedcote_learn::evaluate(model, &self.global, &data.test);
+        let on = |split| fedcote_learn::evaluate(model, &self.global, split);
+        let test = on(&data.test);
         RoundEvaluation {
-            train_loss: train.loss,
+            train_loss: train_loss.then(|| on(&data.train).loss),
             test_loss: test.loss,
             test_accuracy: test.accuracy,
         }

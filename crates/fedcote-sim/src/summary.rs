@@ -96,7 +96,7 @@ impl RunSummary {
             tail_accuracy: guess.or(spread.map(|spread| spread.mean)),
             tail_spread: spread.map(|spread| spread.std),
             // A run that blew up has no loss worth a mean.
-            train_loss: last.filter(|_| !diverged).map(|last| last.train_loss),
+            train_loss: last.filter(|_| !diverged).and_then(|last| last.train_loss),
             test_loss: last.filter(|_| !diverged).map(|last| last.test_loss),
             arrivals: mean(reports.iter().map(arrived)),
             label_divergence_wanted: mean(
@@ -240,7 +240,7 @@ mod tests {
             label_divergence_wanted: None,
             label_divergence_realised: Some(0.5),
             evaluation: Some(RoundEvaluation {
-                train_loss: 1.0 - accuracy,
+                train_loss: Some(1.0 - accuracy),
                 test_loss: 0.5,
                 test_accuracy: accuracy,
             }),

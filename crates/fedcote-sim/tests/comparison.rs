@@ -154,3 +154,23 @@ fn a_run_that_blows_up_says_so_and_counts() {
     let metrics = fs::read_to_string(folder.path().join("fedavg/1/metrics.jsonl")).unwrap();
     assert!(metrics.lines().last().unwrap().starts_with("{\"diverged_at\":"), "{metrics}");
 }
+
+#[test]
+fn the_training_loss_can_be_rarer_and_changes_nothing_else() {
+    let often = tempfile::tempdir().unwrap();
+    let rare = tempfile::tempdir().unwrap();
+    finish(TEXT, often.path(), 1, false);
+    finish(&format!("train_loss_every = 6\n{TEXT}"), rare.path(), 1, false);
+    let lines = |out: &Path| -> Vec<serde_json::Value> {
+        let text = fs::read_to_string(out.join("fedavg/1/metrics.jsonl")).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let (mut often, rare) = (lines(often.path()), lines(rare.path()));
+    for (round, line) in (1..).zip(&mut often) {
+        if round % 6 != 0 {
+            line.as_object_mut().unwrap().remove("train_loss");
+        }
+    }
+    assert_eq!(often, rare);
+    assert!(rare[11]["train_loss"].is_number() && rare[2]["test_accuracy"].is_number());
+}

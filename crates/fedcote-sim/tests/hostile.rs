@@ -104,7 +104,7 @@ fn a_bound_saves_a_run_that_huge_updates_destroy() {
                 return None;
             }
         }
-        Some(engine.evaluate())
+        Some(engine.evaluate(true))
     };
     let honest = last("").unwrap().test_loss;
     assert!(last(hostile).is_none_or(|end| end.test_loss > 1e6), "the attack does nothing");

@@ -36,7 +36,7 @@ pub fn draw(
         lines.x_label = "round".into();
         (lines.y_label, lines.format) = match curve {
             Curve::Accuracy => ("test accuracy".into(), Format::Percent),
-            Curve::MeanLoss => ("training loss, mean over rounds 1 to r".into(), Format::Number),
+            Curve::MeanLoss => ("training loss, mean over rounds up to r".into(), Format::Number),
         };
         lines.bands = grid.rows.len() <= MANY;
         for (row, &style) in grid.rows.iter().zip(&styles) {
@@ -83,10 +83,10 @@ fn values(curve: Curve, rounds: &[RoundReport]) -> Vec<(u32, f64)> {
         Curve::MeanLoss => {
             let (mut sum, mut count) = (0.0, 0.0);
             evaluated
-                .map(|(round, at)| {
-                    sum += at.train_loss;
+                .filter_map(|(round, at)| {
+                    sum += at.train_loss?;
                     count += 1.0;
-                    (round, sum / count)
+                    Some((round, sum / count))
                 })
                 .collect()
         }
@@ -143,7 +143,11 @@ mod tests {
             attempts: 1,
             label_divergence_wanted: None,
             label_divergence_realised: None,
-            evaluation: Some(RoundEvaluation { train_loss, test_loss: 0.0, test_accuracy: 0.5 }),
+            evaluation: Some(RoundEvaluation {
+                train_loss: Some(train_loss),
+                test_loss: 0.0,
+                test_accuracy: 0.5,
+            }),
         };
         let rounds = [(1, 3.0), (2, 1.0), (3, 0.5)].map(report);
         assert_eq!(values(Curve::MeanLoss, &rounds), [(1, 3.0), (2, 2.0), (3, 1.5)]);

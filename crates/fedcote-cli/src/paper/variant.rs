@@ -155,6 +155,12 @@ impl Variant {
         if self.every_round {
             set.push("evaluate_every=1".into());
         }
+        let plain = Self::new(self.network, self.task, self.share, self.rounds);
+        let plain = Self { excess: self.excess, ..plain };
+        if *self != plain || matches!(self.share, Share::Dirichlet(_)) {
+            // Only figure 9 shows the loss on its way: of the plain variants.
+            set.push("train_loss_every=50".into());
+        }
         if self.estimated {
             set.push("network.knowledge=estimated".into());
             set.push(format!("network.exploration={EXPLORATION}"));

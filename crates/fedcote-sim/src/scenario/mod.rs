@@ -65,6 +65,9 @@ pub struct General {
     pub schemes: Vec<String>,
     /// Evaluate every so many rounds, and after the last.
     pub evaluate_every: u32,
+    /// Of these evaluations, work out the loss on all training samples every so many rounds, and after the last. It
+    /// costs several times as much as the accuracy on the test set.
+    pub train_loss_every: u32,
     /// Save a checkpoint at least every so many rounds.
     pub checkpoint_every: u32,
     /// Upload attempts in a round in which nothing arrives, before the round is drawn anew.
@@ -80,6 +83,7 @@ impl Default for General {
             seeds: vec![1],
             schemes: ["fedavg", "fedcote", "ideal"].map(str::to_owned).to_vec(),
             evaluate_every: 10,
+            train_loss_every: 1,
             checkpoint_every: 50,
             max_attempts: 1000,
         }
@@ -292,6 +296,9 @@ impl Scenario {
         }
         if general.evaluate_every == 0 {
             return wrong("evaluate_every", "must be at least 1");
+        }
+        if general.train_loss_every == 0 {
+            return wrong("train_loss_every", "must be at least 1");
         }
         if general.checkpoint_every == 0 {
             return wrong("checkpoint_every", "must be at least 1");
