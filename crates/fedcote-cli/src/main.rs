@@ -11,6 +11,7 @@ mod problem;
 mod report;
 mod run;
 mod select;
+mod serve;
 mod table;
 
 use std::process::ExitCode;
@@ -33,6 +34,7 @@ enum Command {
     Network(network::Args),
     Paper(paper::Args),
     Report(report::Args),
+    Serve(serve::Args),
     Data(data::Args),
     /// Print a completion script for a shell
     #[command(
@@ -52,6 +54,7 @@ fn main() -> ExitCode {
         Command::Network(args) => network::run(args),
         Command::Paper(args) => paper::run(args),
         Command::Report(args) => report::run(args),
+        Command::Serve(args) => serve::run(args),
         Command::Data(args) => data::run(args),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "fedcote", &mut std::io::stdout());

@@ -43,6 +43,14 @@ pub struct Args {
     /// Print the summary as one JSON document, and nothing else
     #[arg(long)]
     json: bool,
+    /// Show the run in a browser as it happens, and afterwards until Ctrl-C (see `fedcote serve`)
+    #[arg(long)]
+    serve: bool,
+    #[command(flatten)]
+    address: crate::serve::Address,
+    /// Stop when standard input ends: how the live page stops runs
+    #[arg(long, hide = true)]
+    stop_with_input: bool,
 }
 
 fn after_help() -> String {
@@ -55,6 +63,7 @@ fn after_help() -> String {
              fedcote run paper-calibrated --seeds 1 --set rounds=100\n  \
              fedcote run --set 'schemes=[\"fedavg\",\"scaffold\"]' --out runs/mine\n  \
              fedcote run --resume --out runs/mine\n  \
+             fedcote run --serve\n  \
              fedcote run --print-config > mine.toml && fedcote run mine.toml";
     text
 }
@@ -74,6 +83,17 @@ pub fn run(args: Args) -> Result<(), Error> {
         None => default_out(&args.scenario, args.resume),
     };
     let stop = stop_on_signal()?;
+    if args.stop_with_input {
+        std::thread::spawn(|| {
+            // Whatever ends the input, its end is what counts.
+            let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+            stop.store(true, Ordering::Relaxed);
+        });
+    }
+    if !args.serve && args.address.is_given() {
+        return Err(Error::request("--listen, --token and --host belong to --serve"));
+    }
+    let page = args.serve.then(|| serve(&args.address, &out)).transpose()?;
     let control = Control {
         threads: args.threads.into(),
         resume: args.resume,
@@ -90,14 +110,46 @@ pub fn run(args: Args) -> Result<(), Error> {
             out.display()
         )));
     };
-    let report = fedcote_plot::report::write(std::slice::from_ref(&out), None)
-        .map_err(crate::report::explain)?;
+    let report =
+        fedcote_plot::report::write(std::slice::from_ref(&out), None).map_err(|error| {
+            let again = format!("fedcote report {}", out.display());
+            Error::work(format!("{error}; the runs are finished: make the report with: {again}"))
+        })?;
     crate::output::print(&if args.json {
         format!("{}\n", serde_json::to_string_pretty(&summary).expect("plain data"))
     } else {
         let table = table::render(&summary, crate::table::styled());
         format!("{table}\nReport: {}\n", report.display())
-    })
+    })?;
+    match page {
+        None => Ok(()),
+        Some(page) => {
+            eprintln!("The page stays open until Ctrl-C: {}", page.url(""));
+            page.until(stop)
+        }
+    }
+}
+
+/// The page of the folder that the run is in.
+fn serve(address: &crate::serve::Address, out: &Path) -> Result<crate::serve::Page, Error> {
+    let absolute = std::path::absolute(out).map_err(Error::work)?;
+    let (Some(parent), Some(name)) = (absolute.parent(), absolute.file_name()) else {
+        return Err(Error::request("--out: --serve needs a folder inside another"));
+    };
+    let page = address.open(parent)?;
+    let name: String = name.to_string_lossy().bytes().map(escaped).collect();
+    eprintln!("Watch at {}", page.url(&format!("runs/{name}")));
+    Ok(page)
+}
+
+/// A byte as it stands in an address.
+fn escaped(byte: u8) -> String {
+    match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => {
+            char::from(byte).to_string()
+        }
+        _ => format!("%{byte:02X}"),
+    }
 }
 
 impl From<fedcote_sim::Error> for Error {
@@ -138,7 +190,8 @@ pub(crate) fn stop_on_signal() -> Result<&'static AtomicBool, Error> {
 
 /// The command as typed, with the program's name in place of its path.
 pub(crate) fn command_line() -> String {
-    let quoted = std::env::args().skip(1).map(|word| {
+    let typed = std::env::args().skip(1).filter(|word| word != "--stop-with-input");
+    let quoted = typed.map(|word| {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./,:".contains(c);
         if word.chars().all(plain) { word } else { format!("'{}'", word.replace('\'', "'\\''")) }
     });

@@ -13,6 +13,9 @@ use crate::Error;
 use crate::folder::{Run, Scheme};
 use crate::tables::{Better, Cell, Column, Digits, Row, Table};
 
+/// The look of the report, for pages that are to look like it. Its colours come from [`crate::theme::css`].
+pub const STYLE: &str = include_str!("page.css");
+
 /// Reads the folders and writes their report; returns where it is.
 ///
 /// Without `out` it goes to `report.html` in the folder, and, for several folders, in the current one.

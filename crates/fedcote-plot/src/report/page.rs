@@ -49,7 +49,7 @@ pub(super) fn html(runs: &[Run]) -> String {
          <a class=\"skip\" href=\"#summary\">Skip to the summary</a><header><h1>{title}</h1>",
         theme::css(),
         font::css(),
-        include_str!("page.css"),
+        super::STYLE,
         title = Escaped(&title),
     );
     if let [run] = runs {

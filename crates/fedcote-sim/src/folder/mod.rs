@@ -234,7 +234,15 @@ impl Lock {
         let path = out.join(".lock");
         let file = File::options().create(true).truncate(false).write(true).open(&path);
         let file = file.map_err(Error::io(&path))?;
-        match file.try_lock() {
+        let mut locked = file.try_lock();
+        for _ in 0..LOOKS {
+            if !matches!(locked, Err(fs::TryLockError::WouldBlock)) {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            locked = file.try_lock();
+        }
+        match locked {
             Ok(()) => Ok(Self(file)),
             Err(fs::TryLockError::WouldBlock) => {
                 let reason = "another command is working in this folder; wait for it, or choose another --out";
@@ -243,7 +251,16 @@ impl Lock {
             Err(fs::TryLockError::Error(error)) => Err(Error::io(&path)(error)),
         }
     }
+
+    /// Whether a command is working in the folder. To know, the lock is held for an instant.
+    pub fn is_taken(out: &Path) -> bool {
+        let Ok(file) = File::open(out.join(".lock")) else { return false };
+        matches!(file.try_lock_shared(), Err(fs::TryLockError::WouldBlock))
+    }
 }
+
+/// Tries to take a lock before it is given up: whoever only looks ([`Lock::is_taken`]) is gone by then.
+const LOOKS: u32 = 5;
 
 /// What one run depends on: the scenario cut down to its scheme and seed.
 fn run_config(scenario: &Scenario, scheme: &str, seed: u64) -> Table {

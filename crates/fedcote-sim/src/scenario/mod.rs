@@ -367,8 +367,9 @@ impl Scenario {
     /// The number of parameters of the model, which decides the rate of an upload.
     pub fn model_parameters(&self) -> Result<usize, Error> {
         let (shape, classes) = match self.data.set {
-            // Known without the files, so that a network can be looked at before the data is there.
+            // Known without reading them, so that a network can be looked at before the data is there.
             SetKind::Cifar10 => (Shape { height: 32, width: 32, channels: 3 }, 10),
+            SetKind::Mnist => (Shape { height: 28, width: 28, channels: 1 }, 10),
             _ => {
                 let data = fedcote_learn::data::load(&self.data, &self.base)?;
                 (data.train.shape, data.train.classes)

@@ -1,0 +1,81 @@
+//! What the page offers to save: tables as CSV, figures as SVG, the report.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use fedcote_plot::folder::Run;
+use fedcote_plot::report;
+use hyper::Response;
+
+use crate::reply::{Body, Refusal, download, whole};
+use crate::root::Root;
+
+/// A file of a run, by its name in the address.
+pub fn get(root: &Root, path: &Path, name: &str, file: &str) -> Result<Response<Body>, Refusal> {
+    if !root.is_plain(path) {
+        let reason = "this run has links or other things in it that are no plain files";
+        return Err(Refusal::new(hyper::StatusCode::FORBIDDEN, reason));
+    }
+    if file == "scenario.toml" {
+        let text = root.read(&path.join(file), crate::runs::MOST_SCENARIO);
+        let text = text.ok_or_else(|| Refusal::missing("no such file"))?;
+        return Ok(download("text/plain; charset=utf-8", &format!("{name}.toml"), text));
+    }
+    let known = matches!(file, "report.html" | "summary.csv" | "rounds.csv");
+    let figure = file.strip_suffix(".svg");
+    if !known && figure.is_none() {
+        return Err(Refusal::missing("no such file"));
+    }
+    let run = Run::read(path).map_err(|error| Refusal::missing(&error.to_string()))?;
+    let csv = "text/csv; charset=utf-8";
+    if file == "report.html" {
+        return Ok(whole("text/html; charset=utf-8", report::html(&[run])));
+    }
+    let saved = format!("{name}-{file}");
+    match figure {
+        None if file == "summary.csv" => Ok(download(csv, &saved, report::table(&[run]).csv())),
+        None => Ok(download(csv, &saved, rounds(&run))),
+        Some(id) => {
+            let figure = report::figures(&run).into_iter().find(|figure| figure.id == id);
+            let figure = figure.ok_or_else(|| Refusal::missing("no such figure"))?;
+            Ok(download("image/svg+xml", &saved, figure.wide.document()))
+        }
+    }
+}
+
+/// The names of the figures that a run has.
+pub fn figures(root: &Root, path: &Path) -> Vec<&'static str> {
+    let run = root.is_plain(path).then(|| Run::read(path).ok()).flatten();
+    run.map_or_else(Vec::new, |run| report::figures(&run).iter().map(|figure| figure.id).collect())
+}
+
+/// A line a round of every run.
+fn rounds(run: &Run) -> String {
+    let mut text = String::from(
+        "scheme,seed,round,drawn,arrived,attempts,label_divergence_wanted,label_divergence_realised,\
+         train_loss,test_loss,test_accuracy\n",
+    );
+    for scheme in &run.schemes {
+        for seed in &scheme.seeds {
+            for round in &seed.rounds {
+                let cell = |value: Option<f64>| value.map_or_else(String::new, |v| v.to_string());
+                let attempts = round.attempts.map_or_else(String::new, |v| v.to_string());
+                let _ = writeln!(
+                    text,
+                    "{},{},{},{},{},{attempts},{},{},{},{},{}",
+                    scheme.name,
+                    seed.name,
+                    round.round,
+                    round.draws(),
+                    round.arrivals(),
+                    cell(round.label_divergence_wanted),
+                    cell(round.label_divergence_realised),
+                    cell(round.train_loss),
+                    cell(round.test_loss),
+                    cell(round.test_accuracy),
+                );
+            }
+        }
+    }
+    text
+}

@@ -1,0 +1,138 @@
+// The playground: sliders in, the library's answer out.
+
+import { ask, complain, find, html, labelName, latest, percent, small } from "/assets/common.js";
+import { labelBars } from "/assets/figures.js";
+
+const LABELS = 5;
+const SAMPLES = 600;
+let failures = [0.1, 0.9, 0.05, 0.8, 0, 0.6, 0.3, 0.3, 0.1, 0.5, 0.2, 0.7, 0.1, 0, 0.4, 0.84, 0.2, 0.1, 0.6, 0.3];
+
+/** Label counts of a client. */
+function counts(kind, index, clients) {
+  const mine = new Array(LABELS).fill(0);
+  if (kind === "all") return mine.fill(SAMPLES / LABELS);
+  if (kind === "rare") {
+    if (index === 1) mine[LABELS - 1] = SAMPLES;
+    else mine[index % (LABELS - 1)] = SAMPLES;
+  } else if (kind === "one") mine[Math.floor((index * LABELS) / Math.max(LABELS, clients)) % LABELS] = SAMPLES;
+  else {
+    mine[index % LABELS] = SAMPLES / 2;
+    mine[(index + 1) % LABELS] = SAMPLES / 2;
+  }
+  return mine;
+}
+
+/** What `fedcote select` would be asked. */
+function question() {
+  const clients = Number(find("count").value);
+  const kind = find("labels").value;
+  return {
+    selected: Number(find("draws").value),
+    clients: Array.from({ length: clients }, (_, index) => ({ id: String(index + 1), labels: counts(kind, index, clients), failure: failures[index] })),
+  };
+}
+
+const text = (asked) => `{"selected": ${asked.selected}, "clients": [\n${asked.clients.map((client) => `  ${JSON.stringify(client)}`).join(",\n")}]}`;
+
+/** The rows of clients, made anew when their number or labels change. */
+function rows(asked) {
+  const items = asked.clients.map((client, index) => {
+    const id = `failure-${index}`;
+    const slider = html("input", { type: "range", id, min: 0, max: 1, step: 0.01, value: client.failure, "aria-label": `Failure probability of client ${client.id}` });
+    slider.addEventListener("input", () => {
+      failures[index] = Number(slider.value);
+      update();
+    });
+    const held = client.labels.map((count, label) => (count ? labelName(label) : null)).filter(Boolean);
+    const value = (kind, words) => html("span", { className: `value ${kind}` }, html("span", { className: "hidden" }, `${words} `), html("b", { className: kind }));
+    return html(
+      "li",
+      { className: "client" },
+      html("label", { for: id, htmlFor: id }, html("b", {}, client.id), html("span", { className: "facts" }, ` · ${held.length === LABELS ? "all" : held.join(", ")}`)),
+      html("span", { className: "slide" }, slider, html("output", { htmlFor: id })),
+      value("selection", "drawn, FedAvg to FedCote:"),
+      value("appearance", "share in what arrives, FedAvg to FedCote:"),
+    );
+  });
+  find("clients").replaceChildren(...items);
+}
+
+function show(asked, answer) {
+  const { fedavg, fedcote, labels } = answer;
+  asked.clients.forEach((client, index) => {
+    const row = find("clients").children[index];
+    row.querySelector("output").textContent = client.failure.toFixed(2);
+    const pair = (kind) => {
+      const cell = row.querySelector(`b.${kind}`);
+      cell.textContent = `${percent(fedavg?.[kind][index])} → ${percent(fedcote[kind][index])}`;
+      cell.dataset.fedcote = fedcote[kind][index];
+      cell.dataset.fedavg = fedavg?.[kind][index] ?? "";
+    };
+    pair("selection");
+    pair("appearance");
+    row.classList.toggle("excluded", !fedcote.eligible[index]);
+    row.title = fedcote.eligible[index] ? "" : "fails too often: not drawn";
+  });
+  const words = labels.map((share, label) => `label ${labelName(label)}: ${percent(share)} in the data, FedAvg gets ${percent(fedavg?.labels[label])}, FedCote ${percent(fedcote.labels[label])}`);
+  const width = Math.max(280, find("mix").clientWidth);
+  const series = [{ shares: fedavg?.labels, style: "c1" }, { shares: fedcote.labels, style: "c0" }];
+  find("mix").replaceChildren(labelBars(width, 220, labels, series, `Label mix. ${words.join("; ")}.`));
+  const put = (id, value, shown) => {
+    find(id).textContent = shown;
+    find(id).dataset.value = value ?? "";
+  };
+  put("fedavg-divergence", fedavg?.label_divergence, small(fedavg?.label_divergence));
+  put("fedcote-divergence", fedcote.label_divergence, small(fedcote.label_divergence));
+  put("fedavg-arrivals", fedavg?.expected_arrivals, fedavg?.expected_arrivals.toFixed(2) ?? "–");
+  put("fedcote-arrivals", fedcote.expected_arrivals, fedcote.expected_arrivals.toFixed(2));
+  const off = (mix) => Math.max(...labels.map((share, label) => Math.abs(mix[label] - share)));
+  const verdict = !fedavg
+    ? "Drawn by amount of data, nobody ever arrives."
+    : off(fedavg.labels) < 0.005
+      ? "Both get the mix of the data: failures do no harm here."
+      : `FedAvg is off by up to ${percent(off(fedavg.labels))} of a label, FedCote by ${percent(off(fedcote.labels))}.`;
+  if (find("verdict").textContent !== verdict) find("verdict").textContent = verdict;
+  find("warnings").replaceChildren(...answer.warnings.map((warning) => html("li", {}, warning)));
+}
+
+const compute = latest(async (asked) => {
+  try {
+    show(asked, await ask("/api/playground", asked));
+    complain(null);
+  } catch (error) {
+    complain(error.message);
+  }
+  // Tells a reader of the page that what is shown is up to date.
+  document.body.dataset.answered = text(asked);
+});
+
+function update() {
+  const asked = question();
+  find("count-out").textContent = asked.clients.length;
+  find("draws-out").textContent = asked.selected;
+  find("document").textContent = text(asked);
+  asked.clients.forEach((client, index) => {
+    const row = find("clients").children[index];
+    if (row) row.querySelector("output").textContent = client.failure.toFixed(2);
+  });
+  compute(asked);
+}
+
+function rebuild() {
+  rows(question());
+  update();
+}
+
+find("draws").addEventListener("input", update);
+find("count").addEventListener("input", rebuild);
+find("labels").addEventListener("change", rebuild);
+find("reliable").addEventListener("click", () => {
+  failures = failures.map(() => 0);
+  rebuild();
+});
+find("mixed").addEventListener("click", () => {
+  failures = failures.map(() => Math.round(100 * (Math.random() < 0.3 ? 0.6 + 0.4 * Math.random() : 0.3 * Math.random())) / 100);
+  rebuild();
+});
+addEventListener("resize", update);
+rebuild();

@@ -1,0 +1,42 @@
+//! The pages themselves: a few files that travel inside the program.
+
+use std::sync::LazyLock;
+
+use fedcote_plot::{font, theme};
+use hyper::Response;
+use hyper::body::Bytes;
+
+use crate::reply::{Body, whole};
+
+const HTML: &str = "text/html; charset=utf-8";
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+
+/// Colours, the font and the look of the report, with what the live page adds.
+static STYLE: LazyLock<Bytes> = LazyLock::new(|| {
+    let style =
+        [&theme::css(), &font::css(), fedcote_plot::report::STYLE, include_str!("page/live.css")];
+    style.concat().into()
+});
+
+/// The page or file at this address.
+pub fn get(segments: &[&str]) -> Option<Response<Body>> {
+    Some(match segments {
+        [] => whole(HTML, include_str!("page/runs.html")),
+        ["playground"] => whole(HTML, include_str!("page/playground.html")),
+        ["assets", "style.css"] => whole("text/css; charset=utf-8", STYLE.clone()),
+        ["assets", "common.js"] => whole(SCRIPT, include_str!("page/common.js")),
+        ["assets", "runs.js"] => whole(SCRIPT, include_str!("page/runs.js")),
+        ["assets", "live.js"] => whole(SCRIPT, include_str!("page/live.js")),
+        ["assets", "state.js"] => whole(SCRIPT, include_str!("page/state.js")),
+        ["assets", "figures.js"] => whole(SCRIPT, include_str!("page/figures.js")),
+        ["assets", "map.js"] => whole(SCRIPT, include_str!("page/map.js")),
+        ["assets", "playground.js"] => whole(SCRIPT, include_str!("page/playground.js")),
+        ["favicon.ico"] => whole("image/svg+xml", include_str!("page/icon.svg")),
+        _ => return None,
+    })
+}
+
+/// The page of one run.
+pub fn run() -> Response<Body> {
+    whole(HTML, include_str!("page/live.html"))
+}

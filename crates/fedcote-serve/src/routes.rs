@@ -1,0 +1,314 @@
+//! Which address is answered by what.
+
+use std::fmt::Display;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http_body_util::{BodyExt, Limited};
+use hyper::body::Bytes;
+use hyper::header::{self, HeaderValue};
+use hyper::{Method, Request, Response, StatusCode};
+use serde::de::DeserializeOwned;
+use serde_json::json;
+
+use crate::form::{self, Form};
+use crate::guard::{Pass, welcome};
+use crate::reply::{Body, Refusal, guarded, json, whole};
+use crate::site::Site;
+use crate::{downloads, pages, playground};
+
+/// No request of ours has a longer body or address.
+const MOST_BODY: usize = 64 * 1024;
+const MOST_ADDRESS: usize = 4096;
+/// How a run was started from the page, beside its scenario.
+const FORM: &str = "start.json";
+/// A body must have come by then.
+const BODY_TIME: Duration = Duration::from_secs(10);
+
+impl Site {
+    /// Answers a request. Needs a tokio runtime, no socket.
+    pub async fn respond<B>(self: &Arc<Self>, request: Request<B>) -> Response<Body>
+    where
+        B: hyper::body::Body,
+        B::Error: Display + Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let report = request.uri().path().ends_with("/report.html");
+        match self.answer(request).await {
+            Ok(response) => guarded(response, report),
+            Err(refusal) => guarded(refusal.into(), false),
+        }
+    }
+
+    async fn answer<B>(self: &Arc<Self>, request: Request<B>) -> Result<Response<Body>, Refusal>
+    where
+        B: hyper::body::Body,
+        B::Error: Display + Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let (head, body) = request.into_parts();
+        let (path, query) = (head.uri.path(), head.uri.query().unwrap_or(""));
+        if path.len() + query.len() > MOST_ADDRESS {
+            return Err(Refusal::new(StatusCode::URI_TOO_LONG, "the address is too long"));
+        }
+        let pass = self.guard.check(&head.method, &head.headers, query)?;
+        let segments = segments(path).ok_or_else(|| Refusal::missing("no such page"))?;
+        let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+        match head.method {
+            Method::GET | Method::HEAD => {
+                if let Pass::New(cookie) = pass {
+                    return Ok(welcome(path, &cookie));
+                }
+                let last = head.headers.get("last-event-id").and_then(|id| id.to_str().ok());
+                self.get(&segments, query, last).await
+            }
+            Method::POST => {
+                let body = read(&head.headers, body).await?;
+                self.post(&segments, &body).await
+            }
+            _ => Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "only GET and POST")),
+        }
+    }
+
+    async fn get(
+        self: &Arc<Self>,
+        segments: &[&str],
+        query: &str,
+        last_event: Option<&str>,
+    ) -> Result<Response<Body>, Refusal> {
+        if let Some(page) = pages::get(segments) {
+            return Ok(page);
+        }
+        let unknown = || Refusal::missing("no such page");
+        match *segments {
+            ["api", "runs"] => Ok(whole("application/json", self.list().await?)),
+            ["api", "choices"] => Ok(json(&self.work(|_| form::choices()).await?)),
+            ["runs", name] => {
+                self.run(name)?;
+                Ok(pages::run())
+            }
+            ["runs", name, file] => {
+                let (path, name, file) = (self.run(name)?, name.to_owned(), file.to_owned());
+                self.work(move |site| downloads::get(&site.root, &path, &name, &file)).await?
+            }
+            ["api", "runs", name, "events"] => {
+                self.run(name)?;
+                let events = self.watch(name, last_event).ok_or_else(|| {
+                    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "too many browsers are watching")
+                })?;
+                let mut response = Response::new(events);
+                let kind = HeaderValue::from_static("text/event-stream");
+                response.headers_mut().insert(header::CONTENT_TYPE, kind);
+                Ok(response)
+            }
+            ["api", "runs", name, "map"] => {
+                let (path, seed) = (self.run(name)?, number(query, "seed")?);
+                let plan = move |site: &Site| site.networks.plan(&site.root, &path, seed);
+                Ok(json(&self.work(plan).await??))
+            }
+            ["api", "runs", name, "places"] => {
+                let (path, seed) = (self.run(name)?, number(query, "seed")?);
+                let round = u32::try_from(number(query, "round")?).unwrap_or(u32::MAX);
+                let places =
+                    move |site: &Site| site.networks.places(&site.root, &path, seed, round);
+                Ok(json(&self.work(places).await??))
+            }
+            ["api", "runs", name, "figures"] => {
+                let path = self.run(name)?;
+                Ok(json(&self.work(move |site| downloads::figures(&site.root, &path)).await?))
+            }
+            _ => Err(unknown()),
+        }
+    }
+
+    async fn post(
+        self: &Arc<Self>,
+        segments: &[&str],
+        body: &Bytes,
+    ) -> Result<Response<Body>, Refusal> {
+        match *segments {
+            ["api", "playground"] => {
+                let question = parse(body)?;
+                Ok(json(&self.work(|_| playground::answer(question)).await??))
+            }
+            ["api", "runs"] => {
+                let form: Form = parse(body)?;
+                let name = form.name.clone();
+                self.work(move |site| site.start(&form)).await??;
+                self.forget_list().await;
+                let mut response = json(&json!({ "name": name }));
+                *response.status_mut() = StatusCode::CREATED;
+                Ok(response)
+            }
+            ["api", "runs", name, "stop"] => {
+                self.run(name)?;
+                if !self.children.stop(name) {
+                    let reason = "this run was not started from this page; stop it where it was started (Ctrl-C)";
+                    return Err(Refusal::new(StatusCode::CONFLICT, reason));
+                }
+                self.forget_list().await;
+                Ok(json(&json!({ "stopping": name })))
+            }
+            ["api", "runs", name, "resume"] => {
+                let (path, name) = (self.run(name)?, name.to_owned());
+                self.work(move |site| {
+                    if fedcote_sim::folder::Lock::is_taken(&path) {
+                        return Err(Refusal::new(StatusCode::CONFLICT, "it is running already"));
+                    }
+                    site.resume(&path, &name)
+                })
+                .await??;
+                self.forget_list().await;
+                Ok(json(&json!({ "resumed": true })))
+            }
+            _ => Err(Refusal::missing("no such page")),
+        }
+    }
+
+    /// The folder of a run that is there.
+    fn run(&self, name: &str) -> Result<std::path::PathBuf, Refusal> {
+        self.root.run(name).ok_or_else(|| Refusal::missing("no such run"))
+    }
+
+    /// Goes on with a run as it was begun: by its form when it has one, else by its scenario.
+    fn resume(&self, path: &std::path::Path, name: &str) -> Result<(), Refusal> {
+        let form = self.root.read(&path.join(FORM), MOST_BODY as u64);
+        let form = form.and_then(|text| serde_json::from_str::<Form>(&text).ok());
+        let begun = match &form {
+            Some(form) => form.check().ok().map(|(_, overrides)| (form.preset.clone(), overrides)),
+            None => None,
+        };
+        let scenario = || Some((path.join("scenario.toml").to_str()?.to_owned(), Vec::new()));
+        let (scenario, overrides) = begun
+            .or_else(scenario)
+            .ok_or_else(|| Refusal::failed("the path of the run is no text"))?;
+        let started = self.children.start(name, &scenario, &overrides, path, true);
+        started.map_err(|reason| Refusal::new(StatusCode::CONFLICT, reason))
+    }
+
+    /// Starts a run that the form describes.
+    fn start(&self, form: &Form) -> Result<(), Refusal> {
+        let (scenario, overrides) = form.check()?;
+        let taken = |reason: String| Refusal {
+            status: StatusCode::UNPROCESSABLE_ENTITY,
+            reason,
+            field: Some("name".into()),
+        };
+        let path = self.root.inside(&form.name).ok_or_else(|| taken("not a name here".into()))?;
+        // Made here, so that of two requests with one name only one gets it.
+        std::fs::create_dir(&path).map_err(|error| match error.kind() {
+            std::io::ErrorKind::AlreadyExists => {
+                taken(format!("there is a folder `{}` already; choose another name", form.name))
+            }
+            _ => Refusal::failed(error),
+        })?;
+        // Written at once, so that the run has its page before its process has got that far.
+        let text = serde_json::to_vec(form).expect("plain data");
+        let started = std::fs::write(path.join("scenario.toml"), scenario.to_toml())
+            .and_then(|()| std::fs::write(path.join(FORM), text))
+            .map_err(Refusal::failed)
+            .and_then(|()| {
+                let start = self.children.start(&form.name, &form.preset, &overrides, &path, true);
+                start.map_err(|reason| Refusal::new(StatusCode::CONFLICT, reason))
+            });
+        if started.is_err() {
+            // Nothing of it is of use to anybody.
+            let _ = std::fs::remove_dir_all(&path);
+        }
+        started
+    }
+}
+
+/// The parts of a path, decoded; `None` for one that is not plain.
+fn segments(path: &str) -> Option<Vec<String>> {
+    let rest = path.strip_prefix('/')?;
+    let parts = rest.split('/').filter(|_| !rest.is_empty()).map(|part| {
+        let decoded = decode(part)?;
+        let plain = !decoded.is_empty()
+            && !matches!(decoded.as_str(), "." | "..")
+            && !decoded.contains(['/', '\\', '\0']);
+        plain.then_some(decoded)
+    });
+    parts.collect()
+}
+
+/// Undoes percent-encoding.
+fn decode(part: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(part.len());
+    let mut rest = part.bytes();
+    while let Some(byte) = rest.next() {
+        if byte == b'%' {
+            let digit = |byte: u8| char::from(byte).to_digit(16);
+            let (high, low) = (digit(rest.next()?)?, digit(rest.next()?)?);
+            bytes.push((16 * high + low) as u8);
+        } else {
+            bytes.push(byte);
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// A number in the query.
+fn number(query: &str, key: &str) -> Result<u64, Refusal> {
+    let value = query.split('&').find_map(|pair| pair.strip_prefix(key)?.strip_prefix('='));
+    value.and_then(|value| value.parse().ok()).ok_or_else(|| {
+        Refusal::new(StatusCode::BAD_REQUEST, format!("{key}: expected a number in the address"))
+    })
+}
+
+/// The body of a request, of bounded size and in bounded time.
+async fn read<B>(headers: &header::HeaderMap, body: B) -> Result<Bytes, Refusal>
+where
+    B: hyper::body::Body,
+    B::Error: Display + Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let too_large = || Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "the request is too large");
+    let length = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
+    if length.and_then(|text| text.parse::<u64>().ok()).is_some_and(|n| n > MOST_BODY as u64) {
+        return Err(too_large());
+    }
+    let collected = tokio::time::timeout(BODY_TIME, Limited::new(body, MOST_BODY).collect()).await;
+    match collected {
+        Ok(Ok(collected)) => Ok(collected.to_bytes()),
+        Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => Err(too_large()),
+        Ok(Err(error)) => Err(Refusal::new(StatusCode::BAD_REQUEST, error.to_string())),
+        Err(_) => Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, "the request took too long")),
+    }
+}
+
+fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refusal> {
+    serde_json::from_slice(body)
+        .map_err(|error| Refusal::new(StatusCode::BAD_REQUEST, format!("the request: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_taken_apart_before_they_are_decoded() {
+        let of = |path: &str| segments(path);
+        assert_eq!(of("/"), Some(vec![]));
+        assert_eq!(of("/runs/a%20b"), Some(vec!["runs".into(), "a b".into()]));
+        for bad in [
+            "",
+            "x",
+            "//",
+            "/runs/",
+            "/runs/..",
+            "/runs/../x",
+            "/runs/%2e%2e",
+            "/runs/%2E.",
+            "/runs/a%2fb",
+            "/runs/a%5cb",
+            "/runs/%00",
+            "/runs/%",
+            "/runs/%2",
+            "/runs/%zz",
+            "/runs/%ff",
+            "/./x",
+        ] {
+            assert_eq!(of(bad), None, "{bad}");
+        }
+        // Decoded once only.
+        assert_eq!(of("/runs/%252e%252e"), Some(vec!["runs".into(), "%2e%2e".into()]));
+    }
+}

@@ -1,0 +1,168 @@
+//! What the page knows: the folder, the runs started here, the logs that browsers read.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, Weak};
+use std::time::{Duration, Instant};
+
+use hyper::body::Bytes;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+
+use crate::children::Children;
+use crate::guard::Guard;
+use crate::log::Log;
+use crate::map::Networks;
+use crate::reply::{Body, Refusal};
+use crate::root::Root;
+use crate::{Error, runs, tail};
+
+/// So many browsers may watch at once.
+const MOST_WATCHERS: usize = 64;
+/// So many reports, tables or playground questions are computed at once.
+const MOST_WORK: usize = 2;
+/// The list of runs is read from the disk at most so often.
+const LIST_EVERY: Duration = Duration::from_millis(700);
+/// A browser gets at most ten pieces of events a second.
+const PIECE_EVERY: Duration = Duration::from_millis(100);
+/// A sign of life on a quiet line, so that a vanished browser is noticed.
+const COMMENT_EVERY: Duration = Duration::from_secs(15);
+
+/// A folder of runs as a web site.
+#[derive(Debug)]
+pub struct Site {
+    pub(crate) root: Root,
+    pub(crate) guard: Guard,
+    pub(crate) children: Arc<Children>,
+    pub(crate) networks: Networks,
+    work: Arc<Semaphore>,
+    watchers: Arc<Semaphore>,
+    logs: Mutex<HashMap<String, Weak<Log>>>,
+    list: tokio::sync::Mutex<Option<(Instant, Bytes)>>,
+}
+
+impl Site {
+    /// The runs in a folder, which is made if it is not there; `program` is the `fedcote` command, to start runs with.
+    pub fn new(folder: &Path, program: PathBuf, guard: Guard) -> Result<Arc<Self>, Error> {
+        Ok(Arc::new(Self {
+            root: Root::open(folder)?,
+            guard,
+            children: Children::new(program),
+            networks: Networks::default(),
+            work: Arc::new(Semaphore::new(MOST_WORK)),
+            watchers: Arc::new(Semaphore::new(MOST_WATCHERS)),
+            logs: Mutex::default(),
+            list: Default::default(),
+        }))
+    }
+
+    /// The folder of runs.
+    pub fn folder(&self) -> &Path {
+        self.root.path()
+    }
+
+    /// Asks the runs that were started here to save and stop; returns how many are still there after a while.
+    pub fn stop_runs(&self, patience: Duration) -> usize {
+        self.children.stop_all(patience)
+    }
+
+    /// Does some work on a thread that may block, with few others at once.
+    pub(crate) async fn work<T: Send + 'static>(
+        self: &Arc<Self>,
+        task: impl FnOnce(&Site) -> T + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let permit = Arc::clone(&self.work).acquire_owned().await.map_err(Refusal::failed)?;
+        let site = Arc::clone(self);
+        let task = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            task(&site)
+        });
+        task.await.map_err(|_| Refusal::failed("the work was cut short by a bug"))
+    }
+
+    /// The list of runs as JSON.
+    pub(crate) async fn list(self: &Arc<Self>) -> Result<Bytes, Refusal> {
+        // Held while reading: browsers that ask meanwhile get the same list.
+        let mut list = self.list.lock().await;
+        if let Some((read, text)) = list.as_ref().filter(|(read, _)| read.elapsed() < LIST_EVERY) {
+            let _ = read;
+            return Ok(text.clone());
+        }
+        let text = self.work(|site| {
+            let runs = runs::list(&site.root, &site.children);
+            Bytes::from(serde_json::to_vec(&runs).expect("plain data"))
+        });
+        let text = text.await?;
+        *list = Some((Instant::now(), text.clone()));
+        Ok(text)
+    }
+
+    /// Forgets the list: something has just changed.
+    pub(crate) async fn forget_list(&self) {
+        *self.list.lock().await = None;
+    }
+
+    /// Events of a run from where the browser was, for as long as it listens.
+    pub(crate) fn watch(&self, name: &str, last_event: Option<&str>) -> Option<Body> {
+        let permit = Arc::clone(&self.watchers).try_acquire_owned().ok()?;
+        let log = self.log(name);
+        let place = log.place(last_event);
+        // Two pieces wait at most; then the browser's own pace is waited for, here and nowhere else.
+        let (sender, receiver) = mpsc::channel(2);
+        tokio::spawn(feed(log, place, sender, permit));
+        Some(Body::Events(receiver))
+    }
+
+    fn log(&self, name: &str) -> Arc<Log> {
+        let mut logs = self.logs.lock().expect("no panic while held");
+        if let Some(log) = logs.get(name).and_then(Weak::upgrade) {
+            return log;
+        }
+        logs.retain(|_, log| log.strong_count() > 0);
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let log = Arc::new(Log::new(format!("{:x}", since.map_or(0, |since| since.as_nanos()))));
+        logs.insert(name.to_owned(), Arc::downgrade(&log));
+        tail::follow(
+            self.root.clone(),
+            name.to_owned(),
+            Arc::clone(&self.children),
+            Arc::clone(&log),
+        );
+        log
+    }
+}
+
+/// Hands a log to one browser, piece by piece.
+async fn feed(
+    log: Arc<Log>,
+    mut place: usize,
+    sender: mpsc::Sender<Bytes>,
+    _permit: OwnedSemaphorePermit,
+) {
+    let mut growth = log.growth();
+    let hello = Bytes::from_static(b"retry: 1000\n\n");
+    if sender.send(hello).await.is_err() {
+        return;
+    }
+    loop {
+        growth.borrow_and_update();
+        let (piece, next) = log.piece(place);
+        if next > place {
+            place = next;
+            if sender.send(piece).await.is_err() {
+                return;
+            }
+            tokio::time::sleep(PIECE_EVERY).await;
+            continue;
+        }
+        tokio::select! {
+            () = sender.closed() => return,
+            // The log outlives its readers, so that it cannot be gone.
+            _ = growth.changed() => {}
+            () = tokio::time::sleep(COMMENT_EVERY) => {
+                if sender.send(Bytes::from_static(b": still here\n\n")).await.is_err() {
+                    return;
+                }
+            }
+        }
+    }
+}
