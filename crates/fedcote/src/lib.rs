@@ -10,6 +10,7 @@ pub mod enumeration;
 mod error;
 pub mod estimate;
 pub mod federation;
+pub mod freshness;
 pub mod invert;
 pub mod matched;
 pub mod newton;

@@ -6,19 +6,22 @@ use super::request::Request;
 use super::variant::{Share, Variant};
 
 /// Rows: name shown, scheme, whether failure probabilities must be learnt.
-const ROWS: [(&str, &str, bool); 15] = [
+const ROWS: [(&str, &str, bool); 18] = [
     ("fedavg", "fedavg", false),
     ("fedcote-gradient", "fedcote-gradient", false),
     ("fedcote", "fedcote", false),
     ("fedcote-systematic", "fedcote-systematic", false),
     ("fedcote-matched", "fedcote-matched", false),
     ("fedcote-systematic-matched", "fedcote-systematic-matched", false),
+    ("fedcote-memory-appearance", "fedcote-memory-appearance", false),
     ("fedcote-memory", "fedcote-memory", false),
+    ("fedcote-scaffold", "fedcote-scaffold", false),
     ("fedcote, estimated", "fedcote", true),
     ("fedcote-memory, estimated", "fedcote-memory", true),
     ("mifa", "mifa", false),
     ("fedvarp", "fedvarp", false),
     ("fedau", "fedau", false),
+    ("scaffold", "scaffold", false),
     ("ideal", "ideal", false),
     ("ideal-systematic", "ideal-systematic", false),
     ("ideal-memory", "ideal-memory", false),
@@ -53,6 +56,7 @@ pub fn grid(name: &str, request: &Request) -> Grid {
     };
     let notes = vec![
         "`estimated`: the server is not told failure probabilities but learns them from what arrives.",
+        "`fedcote-memory` draws to keep the server's memory fresh, `fedcote-memory-appearance` for the labels of what arrives.",
         "`mifa`, `fedvarp` and `fedau` correct unavailability without selection: draws by weight.",
         "Standing clients with two labels each are evaluated after every round, the others every tenth.",
     ];

@@ -221,6 +221,8 @@ fn parameters(scheme: &str) -> Vec<String> {
         "scaffold-printed" => of("scaffold", &["control=printed"]),
         "fedcote-systematic" => of("fedcote", &["draws=systematic"]),
         "fedcote-systematic-matched" => of("fedcote-matched", &["draws=systematic"]),
+        "fedcote-memory-appearance" => of("fedcote-memory", &["aim=appearance"]),
+        "fedcote-scaffold" => of("fedcote", &["local=scaffold"]),
         "ideal-systematic" => of("ideal", &["draws=systematic"]),
         "ideal-memory" => of("ideal", &["aggregation=memory"]),
         _ => Vec::new(),

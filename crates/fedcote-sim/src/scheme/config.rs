@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::kinds::{
-    AggregationKind, ControlKind, FailureKind, LocalKind, SelectionKind, SolverKind,
+    AggregationKind, AimKind, ControlKind, FailureKind, LocalKind, SelectionKind, SolverKind,
 };
 
 /// A scheme as written in a scenario: what is not said is as in its base.
@@ -24,6 +24,8 @@ pub struct SchemeConfig {
     pub draws: Option<fedcote::Draws>,
     /// How `fedcote` solves for them; `exact` unless told.
     pub solver: Option<SolverKind>,
+    /// `fedcote`: what they are for; `appearance` unless told, `freshness` for a server with memory.
+    pub aim: Option<AimKind>,
     /// `fedcote`, exact: weight of label divergence against weight divergence; 1000 unless told.
     pub kappa: Option<f64>,
     /// `fedcote`, exact: price of a failed draw; 0 unless told.
@@ -68,6 +70,7 @@ impl SchemeConfig {
             failures,
             draws,
             solver,
+            aim,
             kappa,
             efficiency,
             threshold,

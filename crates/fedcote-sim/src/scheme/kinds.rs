@@ -83,6 +83,15 @@ choice! {
     }
 }
 choice! {
+    /// What selection probabilities are for.
+    AimKind {
+        /// That the aggregate of what arrives has the labels of all data.
+        Appearance,
+        /// That what a server remembers of each client is fresh; its weights see to the labels.
+        Freshness,
+    }
+}
+choice! {
     /// How SCAFFOLD's control variate is scaled.
     ControlKind {
         /// By the number of local steps, as in the original.

@@ -20,7 +20,9 @@ mod named;
 use std::collections::BTreeMap;
 
 pub use config::SchemeConfig;
-pub use kinds::{AggregationKind, ControlKind, FailureKind, LocalKind, SelectionKind, SolverKind};
+pub use kinds::{
+    AggregationKind, AimKind, ControlKind, FailureKind, LocalKind, SelectionKind, SolverKind,
+};
 pub use named::NAMED;
 use named::named;
 
@@ -126,6 +128,7 @@ impl Scheme {
         let readers = [
             ("draws", own.draws.is_some(), drawn, "a selection by probabilities"),
             ("solver", own.solver.is_some(), fedcote, "selection = \"fedcote\""),
+            ("aim", own.aim.is_some(), fedcote, "selection = \"fedcote\""),
             ("kappa", own.kappa.is_some(), fedcote && !gradient, "the exact solver of fedcote"),
             (
                 "efficiency",

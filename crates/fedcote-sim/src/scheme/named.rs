@@ -1,7 +1,7 @@
 //! Schemes with a name: which parts each is made of.
 
 use super::config::SchemeConfig;
-use super::kinds::{AggregationKind, FailureKind, LocalKind, SelectionKind, SolverKind};
+use super::kinds::{AggregationKind, AimKind, FailureKind, LocalKind, SelectionKind, SolverKind};
 
 /// The named schemes and what each is.
 pub const NAMED: [(&str, &str); 19] = [
@@ -19,7 +19,10 @@ pub const NAMED: [(&str, &str); 19] = [
     ("fedcote-gradient", "the same by the paper's projected gradient descent"),
     ("fedcote-ii", "the same descent for a smaller number of draws (K_apx = 4)"),
     ("fedavg-equalised", "fedavg when everyone fails with the mean probability"),
-    ("fedcote-memory", "fedcote with systematic draws and the server's memory of updates"),
+    (
+        "fedcote-memory",
+        "the server's memory of updates, kept fresh, with the weights that fedcote aims at",
+    ),
     ("fedcote-matched", "fedcote with weights that match this round's labels"),
     ("mifa", "fedavg draws; the server remembers everyone's latest update"),
     ("fedvarp", "fedavg draws; variance reduced by everyone's latest update"),
@@ -70,6 +73,7 @@ pub(super) fn named(name: &str) -> Option<SchemeConfig> {
         "fedcote-ii" => SchemeConfig { k_apx: Some(4), ..gradient },
         "fedcote-memory" => SchemeConfig {
             draws: Some(fedcote::Draws::Systematic),
+            aim: Some(AimKind::Freshness),
             aggregation: Some(A::Memory),
             ..fedcote
         },

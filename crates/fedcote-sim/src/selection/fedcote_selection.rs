@@ -1,5 +1,6 @@
 //! FedCote: selection probabilities that undo the distortion of the label mix by failures, solved by the
-//! `fedcote` library, and solved again whenever the failure probabilities change.
+//! `fedcote` library, and solved again whenever the failure probabilities change. For a server with memory, whose weights
+//! see to the labels, those that keep the memory fresh.
 
 use fedcote::{Method, Options};
 
@@ -7,11 +8,12 @@ use super::drawing::Drawing;
 use crate::Error;
 use crate::part::{Count, Probabilities, Scene, Selection};
 use crate::scenario::{Knowledge, Server};
-use crate::scheme::{SchemeConfig, SolverKind};
+use crate::scheme::{AimKind, SchemeConfig, SolverKind};
 
 /// Draws by FedCote.
 pub struct Fedcote {
     options: Options,
+    aim: AimKind,
     exploration: f64,
     drawing: Drawing,
     warnings: Vec<String>,
@@ -43,7 +45,8 @@ impl Fedcote {
             Knowledge::Known => 0.0,
             Knowledge::Estimated => server.exploration,
         };
-        Self { options, exploration, drawing, warnings: Vec::new() }
+        let aim = config.aim.unwrap_or(AimKind::Appearance);
+        Self { options, aim, exploration, drawing, warnings: Vec::new() }
     }
 }
 
@@ -63,7 +66,12 @@ impl Selection for Fedcote {
             solved => solved?,
         };
         self.warnings = solution.warnings.iter().map(ToString::to_string).collect();
-        let mut selection = solution.selection;
+        let mut selection = match self.aim {
+            AimKind::Appearance => solution.selection,
+            AimKind::Freshness => {
+                fedcote::freshness::selection(&solution.target, federation.failure())?
+            }
+        };
         if self.exploration > 0.0 {
             for (selection, weight) in selection.iter_mut().zip(federation.weights()) {
                 *selection += self.exploration * (weight - *selection);
