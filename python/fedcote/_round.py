@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 from flwr.app import Array, ArrayRecord, ConfigRecord, Message, RecordDict
 from flwr.serverapp import Grid
 
 from ._aggregate import average, npy_bytes, view
+
+Arrays: TypeAlias = dict[str, np.ndarray]
 
 
 @dataclass
@@ -59,23 +63,95 @@ def check_update(content: RecordDict, model: ArrayRecord) -> str | None:
     return None
 
 
-def average_updates(updates: dict[str, RecordDict], current: Round) -> ArrayRecord | None:
+@dataclass(frozen=True)
+class Bounds:
+    """What an update may be like at most: the norm of its difference from the model sent."""
+
+    #: Longer ones are rejected.
+    max_norm: float | None = None
+    #: Longer ones are scaled down to it.
+    clip: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("max_norm", "clip"):
+            bound = getattr(self, name)
+            if bound is not None and not 0 < bound < math.inf:
+                raise ValueError(f"{name}: must be a positive number, is {bound}")
+
+    def apply(self, update: Arrays, model: Arrays) -> Arrays:
+        """The update within the bounds; an error says why it is rejected."""
+        if self.max_norm is None and self.clip is None:
+            return update
+        norm = distance(update, model)
+        if not all(np.isfinite(array).all() for array in update.values()):
+            return update  # rejected as not finite
+        bound = self.max_norm if self.max_norm is not None else math.inf
+        if not norm < math.inf or norm > bound:
+            raise ValueError(
+                f"its norm is {norm:.4g}, the bound is {min(bound, self.clip or bound):.4g}"
+            )
+        if self.clip is None or norm <= self.clip:
+            return update
+        return {key: _towards(array, model[key], self.clip / norm) for key, array in update.items()}
+
+
+def distance(update: Arrays, model: Arrays) -> float:
+    """The Euclidean norm of an update, in float64; arrays of whole numbers do not count."""
+    norms = []
+    with np.errstate(invalid="ignore", over="ignore"):
+        for key, array in update.items():
+            if array.dtype.kind in "fc" and array.size:
+                change = np.abs(array.astype(np.result_type(array.dtype, np.float64)) - model[key])
+                # Divided by the largest first: squares of numbers that are finite stay finite.
+                largest = float(change.max())
+                scaled = change / largest if 0 < largest < math.inf else change
+                norms.append(largest * float(np.sqrt(np.sum(scaled * scaled))))
+    return math.hypot(*norms)
+
+
+def _towards(array: np.ndarray, model: np.ndarray, factor: float) -> np.ndarray:
+    if array.dtype.kind not in "fc":
+        return array
+    wide = np.result_type(array.dtype, np.float64)
+    return (model + (array.astype(wide) - model) * factor).astype(array.dtype)
+
+
+def _read(record: ArrayRecord, model: Arrays) -> Arrays:
+    """The arrays of an update, of the model's types; an error says what is wrong with them."""
+    arrays = {key: view(array.data) for key, array in record.items()}
+    for key, array in arrays.items():
+        wanted = model[key].dtype
+        if array.shape != tuple(record[key].shape):
+            raise ValueError(f"{key} is not of the shape it claims")
+        if not np.can_cast(array.dtype, wanted, "same_kind"):
+            raise ValueError(f"{key} has dtype {array.dtype}, not {wanted}")
+        # Numbers too large for the model's type become infinite, and are rejected as such.
+        with np.errstate(over="ignore"):
+            arrays[key] = array.astype(wanted, copy=False)
+    return arrays
+
+
+def average_updates(
+    updates: dict[str, RecordDict], current: Round, bounds: Bounds
+) -> ArrayRecord | None:
     """The average of what arrived, each client weighed by its draws.
 
     Updates that are not finite are rejected. They are looked for only when the average is not
     finite, so that the usual round reads every update once. The outcomes say who was rejected.
     """
-    views: dict[str, dict[str, np.ndarray]] = {}
+    model = {key: view(array.data) for key, array in current.arrays.items()}
+    views: dict[str, Arrays] = {}
     for name, content in updates.items():
         record = next(iter(content.array_records.values()))
         try:
-            views[name] = {key: view(array.data) for key, array in record.items()}
-            wrong = [k for k, v in views[name].items() if v.shape != tuple(record[k].shape)]
-            if wrong:
-                raise ValueError(f"{wrong[0]} is not of the shape it claims")
+            arrays = _read(record, model)
         except ValueError as problem:
-            views.pop(name, None)
             current.outcomes[name] = Outcome(False, f"malformed update: {problem}")
+            continue
+        try:
+            views[name] = bounds.apply(arrays, model)
+        except ValueError as problem:
+            current.outcomes[name] = Outcome(False, f"update is too long: {problem}")
     averages = _averages(views, current)
     if averages is None:
         for name in list(views):
@@ -94,9 +170,7 @@ def average_updates(updates: dict[str, RecordDict], current: Round) -> ArrayReco
     )
 
 
-def _averages(
-    views: dict[str, dict[str, np.ndarray]], current: Round
-) -> dict[str, np.ndarray] | None:
+def _averages(views: dict[str, Arrays], current: Round) -> Arrays | None:
     """The averages by key, in the model's order; ``None`` when something is not finite."""
     names = [name for name in current.drawn if name in views]
     if not names:

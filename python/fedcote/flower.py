@@ -29,7 +29,7 @@ except ImportError as missing:
 
 from . import _state
 from ._directory import Directory, message
-from ._round import Outcome, Round, average_updates, check_update
+from ._round import Bounds, Outcome, Round, average_updates, check_update
 from ._selector import Selector
 
 __all__ = ["FedCote"]
@@ -66,6 +66,11 @@ class FedCote(FedAvg):
         How often a client that does not tell its labels is asked.
     max_attempts
         How often to draw in a round in which nothing arrives.
+    max_norm
+        A bound on the Euclidean norm of an update, the difference of what a client returns from
+        what it was sent: a longer one is rejected and counts as a failure. Default: none.
+    clip
+        The same, but a longer update is scaled down to the bound and counts as arrived.
     ignored_errors
         Codes of errors that say nothing about the client, and do not count as its failures.
     **fedavg
@@ -92,6 +97,8 @@ class FedCote(FedAvg):
         query_timeout: float = 60.0,
         query_attempts: int = 3,
         max_attempts: int = 3,
+        max_norm: float | None = None,
+        clip: float | None = None,
         ignored_errors: Iterable[int] = APP_ERRORS,
         **fedavg: Any,
     ) -> None:
@@ -115,6 +122,7 @@ class FedCote(FedAvg):
         self.state_file = None if state_file is None else Path(state_file)
         self.directory = Directory(self.selector, query_timeout, query_attempts)
         self.max_attempts = max_attempts
+        self.bounds = Bounds(max_norm, clip)
         self.ignored_errors = frozenset(ignored_errors)
         #: What happened, a dictionary per round.
         self.history: list[dict[str, Any]] = []
@@ -293,7 +301,7 @@ class FedCote(FedAvg):
             current.outcomes[name] = Outcome(problem is None, problem or "arrived")
             if problem is None:
                 updates[name] = reply.content
-        model = average_updates(updates, current)
+        model = average_updates(updates, current, self.bounds)
         for name, sent in current.sent.items():
             node = sent.metadata.dst_node_id
             if name not in current.outcomes:

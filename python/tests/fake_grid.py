@@ -18,8 +18,8 @@ FIRST_NODE = 2**63 + 11
 class FakeGrid(Grid):
     """Clients ``names`` with label counts; ``behave(name, round)`` says what one does in a round.
 
-    ``None`` trains, a number is the code of an error, "silent" never answers, "nan", "shape"
-    and "empty" answer wrongly.
+    ``None`` trains, a number is the code of an error, "silent" never answers, "nan", "infinite",
+    "shape", "dtype", "text", "huge", "huge-float64" and "empty" answer wrongly.
     """
 
     def __init__(self, labels, behave=lambda name, round: None, names=None, nodes=None):
@@ -89,6 +89,16 @@ class FakeGrid(Grid):
             model["w"][0] = np.nan
         if what == "shape":
             model["w"] = model["w"][:-1]
+        if what == "infinite":
+            model["w"][1] = -np.inf
+        if what == "dtype":
+            model["w"] = model["w"].astype(np.complex64)
+        if what == "text":
+            model["w"] = np.array(["a", "b", "c", "d"])
+        if what == "huge":
+            model["w"] = model["w"] * np.float32(1e30)
+        if what == "huge-float64":
+            model["w"] = model["w"].astype(np.float64) * 1e300
         if what == "empty":
             model = {}
         content = RecordDict(

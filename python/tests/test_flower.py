@@ -85,6 +85,47 @@ def test_the_right_clients_are_blamed():
     assert (result.arrays["w"].numpy() >= 6).all()
 
 
+HOSTILE = {"0": "infinite", "1": "dtype", "2": "text", "3": "huge", "4": "huge-float64"}
+
+
+def test_hostile_updates_are_rejected_and_count_as_failures():
+    strategy = FedCote(**{**FEW, "selected": 12}, max_norm=100.0)
+    result = train(strategy, FakeGrid(LABELS, lambda name, round: HOSTILE.get(name)), rounds=6)
+    failed = {}
+    for report in strategy.history:
+        assert set(report["arrived"]) <= {"5"}
+        failed |= report["failed"]
+    assert failed["0"] == "update is not finite: w"
+    assert failed["1"] == "malformed update: w has dtype complex64, not float32"
+    assert failed["2"].startswith("malformed update: ")
+    assert failed["3"].startswith("update is too long: its norm is ")
+    assert failed["3"].endswith(", the bound is 100")
+    assert failed["4"] == "update is not finite: w"  # too large for the model's float32
+    assert np.isfinite(result.arrays["w"].numpy()).all()
+    assert result.arrays["w"].numpy().dtype == np.float32
+    believed = {name: strategy.selector.failure(name) for name in "012345"}
+    assert min(believed[name] for name in HOSTILE) > believed["5"]
+
+
+def test_an_update_is_scaled_down_to_the_clip():
+    """A client's honest update is 1 + its number in each of four places: of norm 2 + 2 · number."""
+    strategy, grid = FedCote(**FEW, clip=6.0), FakeGrid(LABELS)
+    result = train(strategy, grid, rounds=1)
+    counts = strategy.history[0]["drawn"]
+    mean = sum(min(1 + int(name), 3.0) * count for name, count in counts.items()) / 4
+    np.testing.assert_allclose(result.arrays["w"].numpy(), np.full(4, mean), rtol=1e-6)
+    assert result.arrays["steps"].numpy() == 5  # whole numbers are no part of the norm
+    huge = FakeGrid(LABELS, lambda name, round: "huge")
+    result = train(FedCote(**FEW, clip=6.0), huge, rounds=3)
+    assert np.linalg.norm(result.arrays["w"].numpy()) == pytest.approx(18.0)
+
+
+def test_without_a_bound_a_huge_update_passes():
+    """What is not defended by default, as the documentation says."""
+    result = train(FedCote(**FEW), FakeGrid(LABELS, lambda name, round: "huge"), rounds=1)
+    assert np.abs(result.arrays["w"].numpy()).max() > 1e29
+
+
 def test_silence_after_silence_counts_once():
     strategy = FedCote(selected=1, max_attempts=1, min_available_nodes=1, fraction_evaluate=0.0)
     seen = []
@@ -232,7 +273,10 @@ def test_metrics_that_clients_forget_are_left_out():
 
 
 def test_wrong_options_are_refused():
-    for wrong in [dict(selected=0), dict(max_attempts=0), dict(estimator="?"), dict(threshold=2)]:
+    for wrong in [
+        dict(selected=0), dict(max_attempts=0), dict(estimator="?"), dict(threshold=2),
+        dict(clip=0.0), dict(clip=float("nan")), dict(max_norm=-1.0),
+    ]:  # fmt: skip
         with pytest.raises(ValueError):
             train(FedCote(**wrong, fraction_evaluate=0.0), FakeGrid(LABELS))
 
