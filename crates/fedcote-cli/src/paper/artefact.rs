@@ -1,7 +1,7 @@
 //! The artefacts: what each is, and which runs it is made of.
 
 use super::request::Request;
-use super::variant::{Task, Variant};
+use super::variant::{Setting, Task, Variant};
 use super::{beyond, calibrate, grids};
 
 /// One table or figure.
@@ -50,6 +50,7 @@ pub enum Other {
     Selection,
     Draws,
     Theorem,
+    Uploads,
 }
 
 /// Which runs make a table or figure.
@@ -65,14 +66,14 @@ pub struct Grid {
 pub struct Row {
     pub name: String,
     pub scheme: String,
-    /// With failure probabilities that the server must learn.
-    pub estimated: bool,
+    /// What this row's scenario has beside the column's.
+    pub setting: Option<Setting>,
 }
 
 impl Row {
     /// A scheme under its own name.
     pub fn plain(scheme: &str) -> Self {
-        Self { name: scheme.to_owned(), scheme: scheme.to_owned(), estimated: false }
+        Self { name: scheme.to_owned(), scheme: scheme.to_owned(), setting: None }
     }
 }
 
@@ -94,12 +95,12 @@ pub enum Measure {
 impl Grid {
     /// The variant that a row has in a column.
     pub fn variant(&self, row: &Row, column: &Column) -> Variant {
-        Variant { estimated: row.estimated, ..column.variant.clone() }
+        Variant { setting: row.setting, ..column.variant.clone() }
     }
 }
 
 /// The artefacts, in the paper's order.
-pub const ARTEFACTS: [Artefact; 25] = [
+pub const ARTEFACTS: [Artefact; 30] = [
     other("table-2", "settings: the standard of each client", Other::Standards),
     other("table-3", "settings: link parameters of each standard", Other::Links),
     table(
@@ -155,6 +156,15 @@ pub const ARTEFACTS: [Artefact; 25] = [
     beyond("beyond", "what is not in the paper, against Ideal"),
     beyond("beyond-static", "the first part of it: clients stand, two labels a client"),
     beyond("beyond-walking", "the second part of it: clients walk, two labels a client"),
+    beyond("beyond-estimated", "failure probabilities that nobody tells, by estimator"),
+    beyond("beyond-threshold", "the threshold that loses labels, and label coverage"),
+    beyond("beyond-privacy", "label counts with noise, by privacy"),
+    beyond("beyond-stragglers", "clients that are late"),
+    other(
+        "beyond-uploads",
+        "one upload for all draws of a client: who ignores that",
+        Other::Uploads,
+    ),
     Artefact {
         name: "calibrate",
         what: "the loss outdoors at which FedAvg is as good as in the paper",
@@ -198,7 +208,8 @@ impl Artefact {
 
     /// Whether `all` has it: parts of another and the calibration are asked for by name.
     pub fn is_whole(&self) -> bool {
-        !self.name.starts_with("beyond-") && !matches!(self.body, Body::Calibration)
+        !matches!(self.name, "beyond-static" | "beyond-walking")
+            && !matches!(self.body, Body::Calibration)
     }
 
     /// The request as it is for this artefact.

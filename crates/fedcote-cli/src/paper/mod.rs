@@ -17,6 +17,7 @@ mod settings;
 mod tables;
 mod theorem;
 mod theory;
+mod uploads;
 mod variant;
 
 use std::path::PathBuf;
@@ -233,6 +234,7 @@ fn make(
             Other::Selection => selection::clients(title, request)?,
             Other::Draws => selection::draws(title, request)?,
             Other::Theorem => theorem::make(title, request, args.smoothness, out)?,
+            Other::Uploads => uploads::make(title, request)?,
         }),
         (_, None) => None,
     })

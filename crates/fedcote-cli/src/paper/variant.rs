@@ -55,6 +55,13 @@ pub enum Share {
     Dirichlet(u8),
 }
 
+/// Keys of a scenario, and what tells its folder from others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Setting {
+    pub slug: &'static str,
+    pub keys: &'static [&'static str],
+}
+
 /// One scenario of the evaluation, apart from schemes and seeds.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Variant {
@@ -69,8 +76,8 @@ pub struct Variant {
     pub walking: bool,
     /// Evaluated after every round.
     pub every_round: bool,
-    /// The server learns failure probabilities instead of being told.
-    pub estimated: bool,
+    /// Keys beside those above.
+    pub setting: Option<Setting>,
     /// Loss outdoors in tenths of a dB, instead of the network's own.
     pub excess: Option<u16>,
     /// Rounds, if not the paper's.
@@ -88,7 +95,7 @@ impl Variant {
             selected: 10,
             walking: false,
             every_round: false,
-            estimated: false,
+            setting: None,
             excess: None,
             rounds,
         }
@@ -109,14 +116,13 @@ impl Variant {
             }
         };
         slug += &format!("-u{}-k{}", tenths(self.unbalance.into()), self.selected);
-        for (is, name) in [
-            (self.walking, "-walking"),
-            (self.every_round, "-every-round"),
-            (self.estimated, "-estimated"),
-        ] {
+        for (is, name) in [(self.walking, "-walking"), (self.every_round, "-every-round")] {
             if is {
                 slug += name;
             }
+        }
+        if let Some(setting) = self.setting {
+            slug += &format!("-{}", setting.slug);
         }
         if let Some(rounds) = self.rounds {
             slug += &format!("-r{rounds}");
@@ -161,9 +167,8 @@ impl Variant {
             // Only figure 9 shows the loss on its way: of the plain variants.
             set.push("train_loss_every=50".into());
         }
-        if self.estimated {
-            set.push("network.knowledge=estimated".into());
-            set.push(format!("network.exploration={EXPLORATION}"));
+        for key in self.setting.iter().flat_map(|setting| setting.keys) {
+            set.push((*key).to_owned());
         }
         match (self.excess, self.network, self.task) {
             (Some(excess), ..) => {
@@ -199,9 +204,6 @@ impl Variant {
     }
 }
 
-/// The share of draws by weight while the server learns failure probabilities.
-const EXPLORATION: f64 = 0.05;
-
 /// `value`/10 as a decimal number.
 pub fn tenths(value: u16) -> String {
     format!("{}.{}", value / 10, value % 10)
@@ -223,6 +225,8 @@ fn parameters(scheme: &str) -> Vec<String> {
         "fedcote-systematic-matched" => of("fedcote-matched", &["draws=systematic"]),
         "fedcote-memory-appearance" => of("fedcote-memory", &["aim=appearance"]),
         "fedcote-scaffold" => of("fedcote", &["local=scaffold"]),
+        "fedcote-uncovered" => of("fedcote", &["coverage=false"]),
+        "fedcote-gradient-covered" => of("fedcote-gradient", &["coverage=true"]),
         "ideal-systematic" => of("ideal", &["draws=systematic"]),
         "ideal-memory" => of("ideal", &["aggregation=memory"]),
         _ => Vec::new(),
@@ -246,7 +250,7 @@ mod tests {
             Variant { selected: 20, ..plain.clone() },
             Variant { walking: true, ..plain.clone() },
             Variant { every_round: true, ..plain.clone() },
-            Variant { estimated: true, ..plain.clone() },
+            Variant { setting: Some(crate::paper::beyond::ESTIMATED), ..plain.clone() },
             Variant { excess: Some(195), ..plain.clone() },
             Variant { rounds: Some(20), ..plain.clone() },
             Variant { task: Task::Cifar10, ..plain.clone() },

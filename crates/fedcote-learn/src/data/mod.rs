@@ -24,7 +24,10 @@ pub use spec::{DataSpec, PartitionKind, SetKind};
 
 use crate::{
     Error,
-    kernels::{self, standardise::standardise},
+    kernels::{
+        self,
+        standardise::{expect, standardise},
+    },
 };
 
 /// Asked for once, because asking allocates.
@@ -121,6 +124,9 @@ impl Standard {
     }
 }
 
+/// How many samples ahead of its use an image is asked for.
+const AHEAD: usize = 3;
+
 impl Split {
     /// The number of samples.
     pub fn len(&self) -> usize {
@@ -147,7 +153,13 @@ impl Split {
         let size = self.shape.len();
         assert_eq!(inputs.len(), samples.len() * size);
         assert_eq!(labels.len(), samples.len());
-        for ((input, label), &sample) in inputs.chunks_exact_mut(size).zip(labels).zip(samples) {
+        let ahead = samples.iter().skip(AHEAD).map(Some).chain(std::iter::repeat(None));
+        for (((input, label), &sample), ahead) in
+            inputs.chunks_exact_mut(size).zip(labels).zip(samples).zip(ahead)
+        {
+            if let Some(&ahead) = ahead {
+                expect(&self.images[ahead as usize * size..][..size]);
+            }
             let sample = sample as usize;
             let image = &self.images[sample * size..][..size];
             *label = self.labels[sample];
