@@ -217,7 +217,10 @@ fn parameters(scheme: &str) -> Vec<String> {
         all.map(|key| format!("scheme.{scheme}.{key}")).collect()
     };
     if let Some(k_apx) = scheme.strip_prefix("fedcote-ii-") {
-        return of("fedcote-ii", &[&format!("k_apx={k_apx}")]);
+        return match k_apx.strip_suffix("-covered") {
+            Some(k_apx) => of("fedcote-ii", &[&format!("k_apx={k_apx}"), "coverage=true"]),
+            None => of("fedcote-ii", &[&format!("k_apx={k_apx}")]),
+        };
     }
     match scheme {
         "scaffold-printed" => of("scaffold", &["control=printed"]),
