@@ -17,6 +17,7 @@ Usage: cargo xtask <chore>
   test rust            format, lints, Rust and documentation only
   test python          the Python package only
   fuzz [RUNS]          readers of data files on damaged input, RUNS times each (a million by default)
+  docs                 the generated pages of docs/reference, written anew
   bench selection      selection probabilities, against the paper's enumeration
   bench network        a million clients' positions and outage
   bench training       local training and evaluation, beside PyTorch
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
         ["test", "python"] => timed("Python", python::run),
         ["fuzz"] => fuzz("1000000"),
         ["fuzz", runs] => fuzz(runs),
+        ["docs"] => docs(),
         ["bench", "selection"] => bench_selection::run(),
         ["bench", "network"] => bench_network::run(),
         ["bench", "training"] => bench_training::run(),
@@ -72,6 +74,13 @@ fn rust() -> Result<(), String> {
     cargo("lints", "clippy --workspace --all-targets --quiet -- -D warnings", None)?;
     cargo("tests", "test --workspace --quiet", None)?;
     cargo("documentation", "doc --workspace --no-deps --quiet", Some("-D warnings"))
+}
+
+/// Writes the generated pages; a test compares them.
+fn docs() -> Result<(), String> {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
+    command.args(["test", "--quiet", "-p", "fedcote-cli", "--test", "docs", "reference"]);
+    run(command.env("FEDCOTE_WRITE_DOCS", "1"))
 }
 
 /// The fuzz targets, optimised.

@@ -20,7 +20,12 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 /// Federated learning over unreliable networks: choose clients so that failures do no harm.
 #[derive(Parser)]
-#[command(version, propagate_version = true, max_term_width = 100)]
+#[command(
+    version,
+    propagate_version = true,
+    max_term_width = 100,
+    after_help = "Exit status: 0 done, 1 the work failed, 2 the request was wrong.\n\nStart with: fedcote run"
+)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
