@@ -375,3 +375,19 @@ fn the_homogeneous_branch_tells_how_far_from_optimal_it_is() {
     assert!(solution.warnings.iter().any(|w| matches!(w, Warning::Homogeneous { .. })));
     assert!(solution.optimality > 1e-3, "{}", solution.optimality);
 }
+
+/// Noise on reported counts gives everyone a sample of every label: a threshold then seemed to lose none.
+#[test]
+fn a_few_samples_do_not_make_a_holder_of_a_label() {
+    // Clients 0 and 1 hold label 0 but for one sample, client 2 holds label 1 and fails too often.
+    let federation = federation(2, vec![999.0, 1.0, 999.0, 1.0, 0.0, 1000.0], vec![0.0, 0.1, 0.9]);
+    let solution = select(&federation, 10, &Options::default(), None).unwrap();
+    assert!(solution.selection[2] > 0.0, "{:?}", solution.selection);
+    assert!(matches!(&solution.warnings[..], [Warning::LabelRestored { label: 1, .. }]));
+    assert!(solution.label_divergence < 1e-3, "{}", solution.label_divergence);
+    // When no holder ever arrives, the few samples that do are better than nothing.
+    let federation =
+        self::federation(2, vec![1000.0, 0.0, 999.0, 1.0, 0.0, 1000.0], vec![0.0, 0.9, 1.0]);
+    let solution = select(&federation, 10, &Options::default(), None).unwrap();
+    assert!(solution.selection[1] > 0.0 && solution.selection[2] == 0.0);
+}

@@ -2,10 +2,17 @@
 //!
 //! Excluding clients above a threshold can exclude every holder of a label, and the model never sees that
 //! label again. Such a label gets back its most reliable holders.
+//!
+//! A holder has at least [`SUBSTANTIAL`] of the label's share in all data. A few samples do not make one: were they all that
+//! is left of a label, no selection could give it its share, and noise on reported counts gives everyone a few.
 
 use super::Warning;
 use crate::error::Error;
 use crate::federation::Federation;
+
+/// A client holds a label if this much of the label's share in all data is its share at the client. Somebody always has the
+/// whole of it.
+const SUBSTANTIAL: f64 = 0.5;
 
 /// Who may be selected, and what happened to labels.
 #[derive(Debug)]
@@ -14,6 +21,20 @@ pub struct Eligibility {
     /// Labels with the clients taken back for them.
     pub restored: Vec<(usize, Vec<usize>)>,
     pub warnings: Vec<Warning>,
+}
+
+/// For each label, the least failure probability of the clients with at least this share of it.
+fn least_failure(federation: &Federation, shares: &[f64]) -> Vec<f64> {
+    let mut least = vec![f64::INFINITY; shares.len()];
+    for (client, &failure) in federation.failure().iter().enumerate() {
+        let labels = federation.labels(client).iter().zip(shares);
+        for (least, (label, share)) in least.iter_mut().zip(labels) {
+            if label >= share && failure < *least {
+                *least = failure;
+            }
+        }
+    }
+    least
 }
 
 impl Eligibility {
@@ -31,24 +52,22 @@ impl Eligibility {
         let mut restored = Vec::new();
         let mut warnings = Vec::new();
 
-        // The best failure of each label's holders; it also tells whether one is eligible already.
-        let mut best = vec![f64::INFINITY; federation.classes()];
-        for (client, &failure) in failure.iter().enumerate() {
-            for (best, &label) in best.iter_mut().zip(federation.labels(client)) {
-                if label > 0.0 && failure < *best {
-                    *best = failure;
-                }
-            }
-        }
-        for (label, &best) in best.iter().enumerate() {
-            if federation.global_labels()[label] == 0.0 || (best <= threshold && best < 1.0) {
+        let global = federation.global_labels();
+        let holding: Vec<f64> = global.iter().map(|share| SUBSTANTIAL * share).collect();
+        // Where no holder ever arrives, whoever has a few samples must do.
+        let best = least_failure(federation, &holding);
+        let any = least_failure(federation, &vec![f64::MIN_POSITIVE; global.len()]);
+        for (label, (best, any)) in best.into_iter().zip(any).enumerate() {
+            let (best, enough) =
+                if best < 1.0 { (best, holding[label]) } else { (any, f64::MIN_POSITIVE) };
+            if global[label] == 0.0 || (best <= threshold && best < 1.0) {
                 continue;
             }
             if best >= 1.0 {
                 warnings.push(Warning::LabelUnreachable { label });
             } else if coverage {
                 let holds = |&client: &usize| {
-                    failure[client] == best && federation.labels(client)[label] > 0.0
+                    failure[client] == best && federation.labels(client)[label] >= enough
                 };
                 restored.push((label, (0..federation.len()).filter(holds).collect::<Vec<_>>()));
             } else {
