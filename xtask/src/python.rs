@@ -22,16 +22,29 @@ pub fn run() -> Result<(), String> {
 
     let plain = Environment::fresh(&folder, "plain")?;
     plain.install(&[wheel.as_str(), "pytest", "pandas", "polars"])?;
-    plain.pytest(root, false)?;
+    let draws = draws(root, &folder)?;
+    plain.pytest(root, &[("FEDCOTE_DRAWS", draws.as_os_str())])?;
 
     for (name, flower, real) in
         [("flower-oldest", "flwr==1.21.0", false), ("flower-newest", "flwr>=1.21", true)]
     {
         let environment = Environment::fresh(&folder, name)?;
         environment.install(&[&format!("{wheel}[flower]"), flower, "pytest"])?;
-        environment.pytest(root, real)?;
+        let real = real.then_some(("FEDCOTE_REAL_FEDERATION", OsStr::new("1")));
+        environment.pytest(root, real.as_slice())?;
     }
     Ok(())
+}
+
+/// What chance decided in small federations, for the implementation in NumPy.
+fn draws(root: &Path, folder: &Path) -> Result<PathBuf, String> {
+    let file = folder.join("draws.json");
+    let written =
+        fs::File::create(&file).map_err(|error| format!("{}: {error}", file.display()))?;
+    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or("cargo".into()));
+    cargo.args(["run", "--quiet", "-p", "fedcote-sim", "--example", "draws"]);
+    call(cargo.current_dir(root).stdout(written))?;
+    Ok(file)
 }
 
 /// Cargo's target folder.
@@ -95,12 +108,9 @@ impl Environment {
     }
 
     /// Runs the tests, outside the source tree's package, so that the installed one is meant.
-    fn pytest(&self, root: &Path, real: bool) -> Result<(), String> {
+    fn pytest(&self, root: &Path, variables: &[(&str, &OsStr)]) -> Result<(), String> {
         let mut pytest = self.module("pytest");
-        pytest.current_dir(root).arg("python/tests");
-        if real {
-            pytest.env("FEDCOTE_REAL_FEDERATION", "1");
-        }
+        pytest.current_dir(root).arg("python/tests").envs(variables.iter().copied());
         call(&mut pytest)
     }
 }

@@ -30,10 +30,12 @@ pub struct Args {
     #[arg(default_value = "quickstart")]
     scenario: String,
     /// The round to look at; 0 is the start
-    #[arg(long, value_name = "R", default_value_t = 0)]
+    #[arg(long, value_name = "R", default_value_t = 0, allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(0..))]
     round: u32,
     /// The seed that places the clients [default: the scenario's first]
-    #[arg(long, value_name = "S")]
+    #[arg(long, value_name = "S", allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(u64).range(0..))]
     seed: Option<u64>,
     /// Set a key of the scenario, as in network.rayleigh=true
     #[arg(long, value_name = "KEY=VALUE")]

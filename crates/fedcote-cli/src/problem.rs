@@ -82,7 +82,8 @@ impl Problem {
                 }
                 if !(0.0..=1.0).contains(value) {
                     return Err(refuse(&format!(
-                        "client {id:?}: selection must be a probability from 0 to 1, is {value}"
+                        "client {id:?}: selection must be a probability from 0 to 1, is {}",
+                        fedcote::readable(*value)
                     )));
                 }
             }
@@ -325,3 +326,6 @@ impl Field {
         }
     }
 }
+
+#[cfg(test)]
+mod fuzz;

@@ -29,13 +29,13 @@ pub struct Args {
     #[arg(long, value_name = "K")]
     k_apx: Option<u64>,
     /// Exclude clients with a higher failure probability [default: the file's, else 0.85]
-    #[arg(long, value_name = "E")]
+    #[arg(long, value_name = "E", allow_negative_numbers = true)]
     threshold: Option<f64>,
     /// With `exact`: how much more labels matter than weights [default: 1000]
-    #[arg(long, value_name = "X")]
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
     kappa: Option<f64>,
     /// With `exact`: the price of failed draws; above 0 trades bias for arrivals [default: 0]
-    #[arg(long, value_name = "RHO")]
+    #[arg(long, value_name = "RHO", allow_negative_numbers = true)]
     efficiency: Option<f64>,
     /// Let the threshold lose a label, as in the paper
     #[arg(long)]

@@ -215,3 +215,13 @@ fn the_examples_of_the_guide_work() {
         done(folder.path(), &words);
     }
 }
+
+/// A negative round used to be taken for an unknown flag.
+#[test]
+fn a_negative_round_is_refused_as_such() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = fedcote(folder.path(), &["network", "--round", "-1"]);
+    assert_eq!(output.status.code(), Some(2));
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(told.contains("'-1'") && told.contains("--round") && told.contains("0.."), "{told}");
+}

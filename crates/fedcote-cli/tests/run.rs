@@ -190,3 +190,22 @@ fn a_reader_that_stops_reading_is_no_failure() {
         assert!(done.success(), "{words}: {told}");
     }
 }
+
+/// Relative paths used to be printed as they were, and to mean something else in a file of another folder.
+#[test]
+fn the_resolved_scenario_can_be_used_from_another_folder() {
+    let folder = folder();
+    fs::create_dir(folder.path().join("elsewhere")).unwrap();
+    let mut trace = "round,client,failure\n".to_owned();
+    (1..=6).for_each(|client| trace += &format!("1,{client},0.5\n"));
+    fs::write(folder.path().join("trace.csv"), trace).unwrap();
+    let traced = SCENARIO.split("[network]").next().unwrap().to_owned()
+        + "[network]\nkind = \"trace\"\nfile = \"trace.csv\"\n";
+    fs::write(folder.path().join("traced.toml"), traced).unwrap();
+    let printed = output(folder.path(), &["run", "traced.toml", "--print-config"]);
+    assert!(printed.status.success(), "{}", text(&printed.stderr));
+    fs::write(folder.path().join("elsewhere/traced.toml"), printed.stdout).unwrap();
+    let words = ["run", "elsewhere/traced.toml", "--set", "rounds=2", "--json"];
+    let done = output(folder.path(), &words);
+    assert!(done.status.success(), "{}", text(&done.stderr));
+}

@@ -187,7 +187,15 @@ fn bad_input_is_refused_by_client_and_field() {
             with("[0, 40]", "[0, -40]"),
             r#"client "b": labels [1] must be 0 or from 1e-9 to 2^53, is -40"#,
         ),
-        (with("[0, 40]", "[0, 1e308]"), r#"client "b": labels [1] must"#),
+        // Used to be printed with all its 309 digits.
+        (
+            with("[0, 40]", "[0, 1e308]"),
+            r#"client "b": labels [1] must be 0 or from 1e-9 to 2^53, is 1e308"#,
+        ),
+        (
+            with("0.6", "1e308"),
+            r#"client "b": failure must be a probability from 0 to 1, is 1e308"#,
+        ),
         (with("[0, 40]", "[0, 1e999]"), r#"client "b": labels: number out of range"#),
         (
             with("[0, 40]", "[0, \"x\"]"),
@@ -361,5 +369,20 @@ fn the_examples_of_the_help_work_when_pasted() {
             .status()
             .expect("a shell");
         assert!(status.success(), "{examples}");
+    }
+}
+
+/// A price that swallows everything else used to be blamed on the failure probabilities, and a negative one on the flag.
+#[test]
+fn parameters_out_of_range_are_refused_by_name() {
+    for (flag, value, expected) in [
+        ("--efficiency", "1e300", "efficiency: must be from 0 to 1000000, is 1e300"),
+        ("--efficiency", "-1", "efficiency: must be from 0 to 1000000, is -1"),
+        ("--kappa", "-1", "kappa: must be"),
+        ("--threshold", "1e308", "threshold: must be from 0 to 1, is 1e308"),
+        ("--threshold", "-0.5", "threshold: must be from 0 to 1, is -0.5"),
+    ] {
+        let error = refusal(&["select", flag, value], PAIR.as_bytes());
+        assert!(error.contains(expected), "{flag} {value}: {error}");
     }
 }

@@ -62,18 +62,41 @@ pub fn load(path: &Path, parameters: &[Parameter]) -> Result<Vec<f32>, Error> {
 /// Replaces a file as a whole: a temporary file beside it, flushed to the disk, then renamed. Whatever
 /// interrupts this leaves the old file or the new one.
 pub fn write(path: &Path, contents: &[u8]) -> Result<(), Error> {
-    let temporary = beside(path);
-    let result = write_to(&temporary, contents).and_then(|()| fs::rename(&temporary, path));
+    let mut temporary = beside(path);
+    let mut result = write_to(&temporary, contents);
+    // The name is taken when a process of the same number was killed while it wrote: in a container numbers repeat.
+    while result.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::AlreadyExists) {
+        temporary = beside(path);
+        result = write_to(&temporary, contents);
+    }
+    let result = result.and_then(|()| fs::rename(&temporary, path));
     if result.is_err() {
         // Nothing more can be done if this fails too; the first reason is the one to tell.
         let _ = fs::remove_file(&temporary);
     }
-    result.map_err(|error| Error::file(path, error))?;
+    result.map_err(|source| Error::Write { path: path.to_owned(), source })?;
     // The rename itself must survive a power cut; folders cannot be opened for that everywhere.
     if let Ok(folder) =
         File::open(path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")))
     {
         let _ = folder.sync_all();
+    }
+    Ok(())
+}
+
+/// Removes from a folder what interrupted [`write`]s left there. Nobody may be writing in it; a folder that is not there
+/// has nothing to remove.
+pub fn sweep(folder: &Path) -> io::Result<()> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        other => other?,
+    };
+    for entry in entries {
+        let path = entry?.path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if name.starts_with('.') && name.ends_with(".part") {
+            fs::remove_file(&path)?;
+        }
     }
     Ok(())
 }
@@ -142,5 +165,30 @@ mod tests {
         fs::write(path.join("inside"), b"x").unwrap();
         assert!(write(&path, b"new").is_err());
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    /// In a container every process may have the same number: a file left by one that was killed used to stop the next.
+    #[test]
+    fn a_temporary_file_of_a_killed_namesake_is_no_obstacle() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("m");
+        // The next names that this process would use, whatever other tests write meanwhile.
+        for number in 0..50 {
+            let name = format!(".m.{}.{number}.part", std::process::id());
+            fs::write(folder.path().join(name), b"left").unwrap();
+        }
+        write(&path, b"new").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        sweep(folder.path()).unwrap();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_disk_that_refuses_says_what_to_do() {
+        let full = Error::Write {
+            path: "a/b".into(),
+            source: io::Error::from(io::ErrorKind::StorageFull),
+        };
+        assert!(full.to_string().contains("make room"), "{full}");
     }
 }

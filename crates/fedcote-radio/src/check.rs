@@ -1,5 +1,7 @@
 //! What makes a description of a network valid.
 
+use fedcote::readable;
+
 use crate::config::{ComputeTime, Kind, Mobility, NetworkConfig, PerClient};
 use crate::error::ConfigError;
 use crate::geometry::{Area, Point};
@@ -12,19 +14,25 @@ fn require(holds: bool, key: &str, reason: impl FnOnce() -> String) -> Check {
 }
 
 fn finite(key: &str, value: f64) -> Check {
-    require(value.is_finite(), key, || format!("must be a finite number, not {value}"))
+    require(value.is_finite(), key, || format!("must be a finite number, not {}", readable(value)))
 }
 
 fn positive(key: &str, value: f64) -> Check {
-    require(value.is_finite() && value > 0.0, key, || format!("must be above 0, not {value}"))
+    require(value.is_finite() && value > 0.0, key, || {
+        format!("must be above 0, not {}", readable(value))
+    })
 }
 
 fn not_negative(key: &str, value: f64) -> Check {
-    require(value.is_finite() && value >= 0.0, key, || format!("must be 0 or more, not {value}"))
+    require(value.is_finite() && value >= 0.0, key, || {
+        format!("must be 0 or more, not {}", readable(value))
+    })
 }
 
 fn probability(key: &str, value: f64) -> Check {
-    require((0.0..=1.0).contains(&value), key, || format!("must be between 0 and 1, not {value}"))
+    require((0.0..=1.0).contains(&value), key, || {
+        format!("must be between 0 and 1, not {}", readable(value))
+    })
 }
 
 fn per_client(

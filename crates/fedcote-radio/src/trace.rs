@@ -107,6 +107,9 @@ impl Source for Trace {
 }
 
 #[cfg(test)]
+mod fuzz;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::Error;
 use crate::engine::{Engine, Outcome, RoundReport};
-use crate::folder::{Finished, Lock, RunFolder};
+use crate::folder::{Finished, Lock, RunFolder, Seals};
 use crate::scenario::Scenario;
 use crate::summary::{RunSummary, SchemeSummary, Summary};
 use crate::world::World;
@@ -85,6 +85,7 @@ pub fn compare(
     // What cannot work is refused before anything is written.
     let data = fedcote_learn::data::load(&scenario.data, &scenario.base)?;
     let _lock = Lock::take(out)?;
+    fedcote_learn::checkpoint::sweep(out).map_err(Error::io(out))?;
     if !control.resume && has_runs(out)? {
         let reason = "has runs already; add --resume to go on with them, or choose another --out";
         return Err(Error::folder(out, reason));
@@ -237,6 +238,7 @@ impl Play<'_> {
     ) -> Result<Option<RunSummary>, Error> {
         let rounds = scenario.general.rounds;
         if let Some((finished, reports)) = self.folder.finished()? {
+            self.folder.tidy()?;
             self.listener.event(self.run, Event::Skipped(&finished));
             return Ok(Some(RunSummary::of(rounds, &finished, &reports)));
         }
@@ -247,12 +249,17 @@ impl Play<'_> {
         let scheme = scenario.schemes.resolve(&self.run.scheme);
         let scheme = scheme.map_err(|(place, reason)| Error::Scenario { place, reason })?;
         let mut engine = Engine::new(world, scheme)?;
-        let (mut round, spent) = match self.folder.resume()? {
-            None => (0, 0.0),
+        self.folder.sweep()?;
+        let (mut round, spent, mut seals) = match self.folder.resume()? {
+            None => (0, 0.0, Seals::default()),
             Some(resumed) => {
-                let damaged = |reason| Error::folder(self.folder.path(), reason);
+                let path = self.folder.path();
+                let damaged = |reason| {
+                    let remedy = format!("remove {} to run it again", path.display());
+                    Error::folder(path, format!("the checkpoint is damaged: {reason}; {remedy}"))
+                };
                 engine.restore(&resumed.saved).map_err(damaged)?;
-                (resumed.round, resumed.seconds)
+                (resumed.round, resumed.seconds, resumed.seals)
             }
         };
         self.listener.event(self.run, Event::Started { round });
@@ -264,7 +271,7 @@ impl Play<'_> {
             round += 1;
             let report = pool.install(|| play_round(&mut engine, round, scenario))?;
             if round == 1 {
-                self.write_clients(&engine)?;
+                self.write_clients(&engine, &mut seals)?;
                 if !engine.warnings().is_empty() {
                     self.listener.event(self.run, Event::Warned(engine.warnings()));
                 }
@@ -279,7 +286,9 @@ impl Play<'_> {
             let stop = self.stopping() && round < rounds;
             if stop || round.is_multiple_of(scenario.general.checkpoint_every) {
                 metrics.sync()?;
-                self.folder.checkpoint(round, seconds(), &engine.save())?;
+                let mut seals = seals.clone();
+                seals.set("metrics.jsonl", metrics.checksum());
+                self.folder.checkpoint(round, seconds(), &engine.save(), &seals)?;
             }
             if stop {
                 self.listener.event(self.run, Event::Interrupted { round });
@@ -290,13 +299,15 @@ impl Play<'_> {
         let model = self.folder.path().join("model.safetensors");
         let parameters = engine.world().model.parameters();
         fedcote_learn::checkpoint::save(&model, parameters, engine.global())?;
+        seals.seal(self.folder.path(), "model.safetensors").map_err(Error::io(&model))?;
         let finished = Finished {
             rounds: round,
             diverged_at,
             seconds: seconds(),
             classes: engine.federation().classes(),
             server_memory: engine.server_memory(),
-            metrics_checksum: String::new(),
+            metrics_checksum: metrics.checksum(),
+            checksums: seals,
         };
         self.folder.finish(finished)?;
         let (finished, reports) = self.folder.finished()?.expect("it has just been written");
@@ -305,7 +316,7 @@ impl Play<'_> {
     }
 
     /// Who takes part, as seen in the first round.
-    fn write_clients(&self, engine: &Engine) -> Result<(), Error> {
+    fn write_clients(&self, engine: &Engine, seals: &mut Seals) -> Result<(), Error> {
         let federation = &engine.world().federation;
         if federation.len() > MAX_LISTED {
             return Ok(());
@@ -338,7 +349,9 @@ impl Play<'_> {
                 "clients": clients,
                 "warnings": engine.warnings(),
             }),
-        )
+        )?;
+        let sealed = seals.seal(self.folder.path(), "clients.json");
+        sealed.map_err(Error::io(&self.folder.path().join("clients.json")))
     }
 }
 

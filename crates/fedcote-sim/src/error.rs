@@ -22,7 +22,7 @@ pub enum Error {
         reason: String,
     },
     /// Reading or writing failed.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {source}{}", path.display(), fedcote_learn::remedy(source))]
     Io {
         /// The file or folder.
         path: PathBuf,
@@ -64,6 +64,11 @@ impl Error {
 
     /// Whether the request was at fault rather than the work.
     pub fn is_request(&self) -> bool {
-        !matches!(self, Self::Io { .. } | Self::NothingArrives { .. })
+        !matches!(
+            self,
+            Self::Io { .. }
+                | Self::NothingArrives { .. }
+                | Self::Learning(fedcote_learn::Error::Write { .. })
+        )
     }
 }

@@ -9,6 +9,8 @@ pub mod comparison;
 mod engine;
 mod error;
 pub mod folder;
+#[cfg(test)]
+mod fuzz;
 pub mod hostile;
 pub mod local;
 pub mod part;
@@ -25,3 +27,14 @@ pub use engine::{Engine, Outcome, RoundEvaluation, RoundReport};
 pub use error::Error;
 pub use scenario::Scenario;
 pub use world::World;
+
+/// The code of the guides, compiled and run.
+#[cfg(doctest)]
+mod guides {
+    #[doc = include_str!("../../../docs/guide/rust.md")]
+    struct Rust;
+    #[doc = include_str!("../../../docs/guide/adding-a-scheme.md")]
+    struct AddingAScheme;
+    #[doc = include_str!("../../../docs/guide/network.md")]
+    struct Network;
+}

@@ -255,6 +255,7 @@ mod tests {
             classes: 10,
             server_memory: 0,
             metrics_checksum: String::new(),
+            checksums: Default::default(),
         }
     }
 

@@ -39,7 +39,7 @@ pub enum Error {
     #[error("selected: must be from 1 to 1000000000, is {0}")]
     Draws(u64),
     /// A parameter is out of its range.
-    #[error("{name}: must be {legal}, is {value}")]
+    #[error("{name}: must be {legal}, is {}", readable(*value))]
     Parameter {
         /// The parameter.
         name: &'static str,
@@ -49,7 +49,7 @@ pub enum Error {
         value: f64,
     },
     /// One entry of a vector of probabilities is not one.
-    #[error("{what}: entry {index} must be from 0 to 1, is {value}")]
+    #[error("{what}: entry {index} must be from 0 to 1, is {}", readable(*value))]
     Probability {
         /// Which vector.
         what: &'static str,
@@ -59,7 +59,7 @@ pub enum Error {
         value: f64,
     },
     /// Selection probabilities do not sum to one.
-    #[error("selection: must sum to 1 within 1e-6, sums to {0}")]
+    #[error("selection: must sum to 1 within 1e-6, sums to {}", readable(*.0))]
     SelectionSum(f64),
     /// An order of clients is not one.
     #[error("order: must name each of the {0} clients exactly once")]
@@ -84,6 +84,12 @@ pub enum Error {
     NobodyEligible(f64),
 }
 
+/// A number as a person would write it: with an exponent where there would be a row of zeros.
+pub fn readable(value: f64) -> String {
+    let plain = value == 0.0 || !value.is_finite() || (1e-5..1e15).contains(&value.abs());
+    if plain { value.to_string() } else { format!("{value:e}") }
+}
+
 /// Checks the number of draws.
 pub(crate) fn check_draws(draws: u64) -> Result<(), Error> {
     if (1..=MAX_DRAWS).contains(&draws) { Ok(()) } else { Err(Error::Draws(draws)) }
@@ -99,5 +105,28 @@ pub(crate) fn check_probabilities(what: &'static str, values: &[f64]) -> Result<
     match values.iter().position(|value| !(0.0..=1.0).contains(value)) {
         None => Ok(()),
         Some(index) => Err(Error::Probability { what, index, value: values[index] }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 1e308 used to be printed with all its 309 digits.
+    #[test]
+    fn numbers_are_short() {
+        for (value, text) in [
+            (0.0, "0"),
+            (1.5, "1.5"),
+            (-2.0, "-2"),
+            (1e308, "1e308"),
+            (-1e300, "-1e300"),
+            (5e-324, "5e-324"),
+            (f64::NAN, "NaN"),
+            (f64::INFINITY, "inf"),
+            (123_456_789.5, "123456789.5"),
+        ] {
+            assert_eq!(readable(value), text);
+        }
     }
 }

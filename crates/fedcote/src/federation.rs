@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 use crate::chunks;
-use crate::error::{Error, check_length};
+use crate::error::{Error, check_length, readable};
 
 /// The largest label count, 2⁵³: up to here every whole number is exact.
 const MAX_COUNT: f64 = 9_007_199_254_740_992.0;
@@ -173,7 +173,7 @@ fn check_failure(failure: &[f64], name: &dyn Fn(usize) -> String) -> Result<(), 
         Some(client) => Err(Error::Client {
             client: name(client),
             field: "failure",
-            problem: format!("must be a probability from 0 to 1, is {}", failure[client]),
+            problem: format!("must be a probability from 0 to 1, is {}", readable(failure[client])),
         }),
     }
 }
@@ -181,7 +181,8 @@ fn check_failure(failure: &[f64], name: &dyn Fn(usize) -> String) -> Result<(), 
 fn check_counts(row: &[f64]) -> Result<(), String> {
     for (label, &count) in row.iter().enumerate() {
         if !(count == 0.0 || (MIN_COUNT..=MAX_COUNT).contains(&count)) {
-            return Err(format!("[{label}] must be 0 or from 1e-9 to 2^53, is {count}"));
+            let found = readable(count);
+            return Err(format!("[{label}] must be 0 or from 1e-9 to 2^53, is {found}"));
         }
     }
     if row.iter().all(|&count| count == 0.0) {

@@ -22,7 +22,7 @@ pub mod solve;
 mod special;
 pub mod target;
 
-pub use error::{Error, MAX_DRAWS};
+pub use error::{Error, MAX_DRAWS, readable};
 pub use federation::{Federation, FederationSpec};
 pub use procedure::{Draws, Uploads};
 pub use solve::{Evaluation, Method, Options, Solution, Warning, evaluate, evaluate_for, select};
@@ -30,4 +30,8 @@ pub use solve::{Evaluation, Method, Options, Solution, Warning, evaluate, evalua
 /// The README's example, compiled and run.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
+struct Readme;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
 struct Readme;

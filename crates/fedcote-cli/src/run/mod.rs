@@ -76,7 +76,7 @@ pub fn run(args: Args) -> Result<(), Error> {
     }
     let scenario = Scenario::load(&args.scenario, &overrides).map_err(Error::from)?;
     if args.print_config {
-        return crate::output::print(&scenario.to_toml());
+        return crate::output::print(&scenario.rooted()?.to_toml());
     }
     let out = match &args.out {
         Some(out) => out.clone(),
@@ -124,6 +124,7 @@ pub fn run(args: Args) -> Result<(), Error> {
     match page {
         None => Ok(()),
         Some(page) => {
+            DONE.store(true, Ordering::Relaxed);
             eprintln!("The page stays open until Ctrl-C: {}", page.url(""));
             page.until(stop)
         }
@@ -172,6 +173,9 @@ fn default_out(scenario: &str, resume: bool) -> PathBuf {
     folder(if resume { (free - 1).max(1) } else { free })
 }
 
+/// Whether the runs are over and only the page is left.
+static DONE: AtomicBool = AtomicBool::new(false);
+
 /// Ctrl-C, SIGTERM and SIGHUP finish the round, save and stop; a second one stops at once.
 pub(crate) fn stop_on_signal() -> Result<&'static AtomicBool, Error> {
     static STOP: AtomicBool = AtomicBool::new(false);
@@ -180,7 +184,7 @@ pub(crate) fn stop_on_signal() -> Result<&'static AtomicBool, Error> {
         if STOP.swap(true, Ordering::Relaxed) {
             std::process::exit(130);
         }
-        if !quiet {
+        if !quiet && !DONE.load(Ordering::Relaxed) {
             eprintln!("\nfinishing the round; once more to stop at once");
         }
     })

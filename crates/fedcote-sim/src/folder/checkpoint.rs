@@ -5,18 +5,41 @@ use std::fs;
 use std::path::Path;
 
 use safetensors::tensor::TensorView;
-use safetensors::{Dtype, SafeTensors};
+use safetensors::{Dtype, SafeTensorError, SafeTensors};
 
-use super::{Resumed, checksum};
+use super::{Resumed, Seals, checksum};
 use crate::Error;
 use crate::saved::Saved;
 
 /// The tensor that holds the small values, as JSON text.
 const VALUES: &str = "values.json";
 
+/// The value that holds the checksums of the files that the state goes with.
+const SEALS: &str = "files";
+
 /// Writes the state after a round, as a whole.
-pub fn save(path: &Path, round: u32, seconds: f64, saved: &Saved) -> Result<(), Error> {
-    let values = serde_json::to_vec(&(round, seconds, &saved.values)).expect("plain data");
+pub fn save(
+    path: &Path,
+    round: u32,
+    seconds: f64,
+    saved: &Saved,
+    seals: &Seals,
+) -> Result<(), Error> {
+    let contents = contents(round, seconds, saved, seals)
+        .map_err(|error| Error::folder(path, error.to_string()))?;
+    Ok(fedcote_learn::checkpoint::write(path, &contents)?)
+}
+
+/// The bytes of the file.
+pub(crate) fn contents(
+    round: u32,
+    seconds: f64,
+    saved: &Saved,
+    seals: &Seals,
+) -> Result<Vec<u8>, SafeTensorError> {
+    let mut small = saved.values.clone();
+    small.insert(SEALS.to_owned(), serde_json::to_value(seals).expect("plain data"));
+    let values = serde_json::to_vec(&(round, seconds, &small)).expect("plain data");
     let tensors: Vec<(&str, Vec<u8>)> = saved
         .tensors
         .iter()
@@ -32,9 +55,7 @@ pub fn save(path: &Path, round: u32, seconds: f64, saved: &Saved) -> Result<(), 
         .collect();
     let sums = sums.join(",");
     let metadata = HashMap::from([("checksums".to_owned(), sums)]);
-    let contents = safetensors::serialize(views, Some(metadata))
-        .map_err(|error| Error::folder(path, error.to_string()))?;
-    Ok(fedcote_learn::checkpoint::write(path, &contents)?)
+    safetensors::serialize(views, Some(metadata))
 }
 
 /// A damaged name is damage too.
@@ -42,10 +63,9 @@ fn named_checksum(name: &str, bytes: &[u8]) -> String {
     format!("{name}:{}", checksum(bytes))
 }
 
-fn view(kind: Dtype, bytes: &[u8]) -> Result<TensorView<'_>, Error> {
+fn view(kind: Dtype, bytes: &[u8]) -> Result<TensorView<'_>, SafeTensorError> {
     let size = if kind == Dtype::F32 { size_of::<f32>() } else { 1 };
     TensorView::new(kind, vec![bytes.len() / size], bytes)
-        .map_err(|error| Error::folder(Path::new("checkpoint"), error.to_string()))
 }
 
 /// Reads the state back. A file that is missing or damaged is no state: the run then begins anew, which costs
@@ -59,7 +79,7 @@ pub fn load(path: &Path) -> Result<Option<Resumed>, Error> {
     Ok(understand(&bytes))
 }
 
-fn understand(bytes: &[u8]) -> Option<Resumed> {
+pub(crate) fn understand(bytes: &[u8]) -> Option<Resumed> {
     let (_, header) = SafeTensors::read_metadata(bytes).ok()?;
     let file = SafeTensors::deserialize(bytes).ok()?;
     let sums = header.metadata().as_ref()?.get("checksums")?.clone();
@@ -68,6 +88,11 @@ fn understand(bytes: &[u8]) -> Option<Resumed> {
     let mut found = vec![named_checksum(VALUES, values.data())];
     let (round, seconds, small) = serde_json::from_slice(values.data()).ok()?;
     saved.values = small;
+    // Early versions did not write it.
+    let seals = match saved.values.remove(SEALS) {
+        None => Seals::default(),
+        Some(seals) => serde_json::from_value(seals).ok()?,
+    };
     let mut names: Vec<&str> = file.names().into_iter().filter(|name| *name != VALUES).collect();
     names.sort_unstable();
     for name in names {
@@ -77,7 +102,7 @@ fn understand(bytes: &[u8]) -> Option<Resumed> {
         let slice = chunks.map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
         saved.tensors.insert(name.to_owned(), slice);
     }
-    (sums == found.join(",")).then_some(Resumed { round, seconds, saved })
+    (sums == found.join(",")).then_some(Resumed { round, seconds, saved, seals })
 }
 
 #[cfg(test)]
@@ -92,14 +117,20 @@ mod tests {
         saved
     }
 
+    fn seals() -> Seals {
+        let mut seals = Seals::default();
+        seals.set("metrics.jsonl", "0123456789abcdef".to_owned());
+        seals
+    }
+
     #[test]
     fn a_state_survives_to_the_bit() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("state.safetensors");
-        save(&path, 7, 1.5, &state()).unwrap();
+        save(&path, 7, 1.5, &state(), &seals()).unwrap();
         let resumed = load(&path).unwrap().unwrap();
         assert_eq!((resumed.round, resumed.seconds), (7, 1.5));
-        assert_eq!(resumed.saved, state());
+        assert_eq!((resumed.saved, resumed.seals), (state(), seals()));
         assert!(load(&folder.path().join("none")).unwrap().is_none());
     }
 
@@ -107,7 +138,7 @@ mod tests {
     fn every_flipped_bit_and_every_cut_is_noticed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("state.safetensors");
-        save(&path, 7, 1.5, &state()).unwrap();
+        save(&path, 7, 1.5, &state(), &seals()).unwrap();
         let sound = fs::read(&path).unwrap();
         for bit in 0..sound.len() * 8 {
             let mut damaged = sound.clone();
@@ -115,7 +146,7 @@ mod tests {
             if let Some(resumed) = understand(&damaged) {
                 // Spaces in the header may change without harm; the state may not.
                 assert_eq!(resumed.saved, state(), "bit {bit}");
-                assert_eq!(resumed.round, 7, "bit {bit}");
+                assert_eq!((resumed.round, resumed.seals), (7, seals()), "bit {bit}");
             }
         }
         for length in 0..sound.len() {

@@ -5,7 +5,8 @@
 //! end. A file is replaced as a whole or not at all; `metrics.jsonl` grows, and is cut back to the checkpoint when a
 //! run goes on. Checksums tell a damaged file from a sound one.
 
-mod checkpoint;
+pub(crate) mod checkpoint;
+mod seals;
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -19,6 +20,10 @@ use crate::engine::RoundReport;
 use crate::saved::Saved;
 use crate::scenario::Scenario;
 
+pub use seals::Seals;
+use seals::Sum;
+pub(crate) use seals::checksum;
+
 /// The folder of one run.
 #[derive(Debug)]
 pub struct RunFolder {
@@ -28,6 +33,7 @@ pub struct RunFolder {
 
 /// What a run came to: `finished.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Finished {
     /// Rounds played.
     pub rounds: u32,
@@ -42,6 +48,9 @@ pub struct Finished {
     pub server_memory: usize,
     /// Checksum of `metrics.jsonl`.
     pub metrics_checksum: String,
+    /// Checksums of the run's other files, and of this one without it.
+    #[serde(skip_serializing_if = "Seals::is_empty", default)]
+    pub checksums: Seals,
 }
 
 /// Where an interrupted run goes on.
@@ -52,6 +61,8 @@ pub struct Resumed {
     pub seconds: f64,
     /// The state after them.
     pub saved: Saved,
+    /// Checksums of the files written so far.
+    pub seals: Seals,
 }
 
 /// A line of `metrics.jsonl`.
@@ -73,8 +84,10 @@ impl RunFolder {
         let config = run_config(scenario, scheme, seed);
         let text = toml::to_string(&config).expect("plain values");
         let file = path.join("config.toml");
-        match fs::read_to_string(&file) {
+        match fs::read(&file) {
             Ok(found) => {
+                let found = str::from_utf8(&found).ok().and_then(|found| found.parse().ok());
+                let Some(found) = found else { return Err(damaged(&path, &file, "is damaged")) };
                 if let Some(key) = difference(&found, &config) {
                     let reason = format!(
                         "belongs to another scenario: `{key}` differs; choose another --out, or \
@@ -84,6 +97,11 @@ impl RunFolder {
                 }
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                // Results that do not say what they are of belong to nobody.
+                let begun = ["metrics.jsonl", "finished.json", "checkpoint"];
+                if begun.iter().any(|name| path.join(name).exists()) {
+                    return Err(damaged(&path, &file, "is missing"));
+                }
                 fs::create_dir_all(&path).map_err(Error::io(&path))?;
                 fedcote_learn::checkpoint::write(&file, text.as_bytes())?;
             }
@@ -100,19 +118,30 @@ impl RunFolder {
     /// What the run came to and all its rounds, when it has ended and its files are sound.
     pub fn finished(&self) -> Result<Option<(Finished, Vec<RoundReport>)>, Error> {
         let file = self.path.join("finished.json");
-        let text = match fs::read_to_string(&file) {
+        let text = match fs::read(&file) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(Error::io(&file)(error)),
         };
-        let damaged = |path: &Path, what: &str| {
-            let reason = format!("{what}; remove {} to run it again", self.path.display());
-            Error::folder(path, reason)
-        };
+        let damaged = |path: &Path, what: &str| damaged(&self.path, path, what);
         let finished: Finished =
-            serde_json::from_str(&text).map_err(|_| damaged(&file, "is damaged"))?;
+            serde_json::from_slice(&text).map_err(|_| damaged(&file, "is damaged"))?;
+        let mut others = finished.clone();
+        if let Some(sum) = others.checksums.take("finished.json")
+            && sum != checksum(&serde_json::to_vec(&others).expect("plain data"))
+        {
+            return Err(damaged(&file, "is damaged (its checksum does not match)"));
+        }
+        if let Some(name) = others.checksums.broken(&self.path) {
+            return Err(damaged(&self.path.join(name), "is missing or damaged"));
+        }
         let metrics = self.path.join("metrics.jsonl");
-        let bytes = fs::read(&metrics).map_err(Error::io(&metrics))?;
+        let bytes = match fs::read(&metrics) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Err(damaged(&metrics, "is missing"));
+            }
+            other => other.map_err(Error::io(&metrics))?,
+        };
         if checksum(&bytes) != finished.metrics_checksum {
             return Err(damaged(&metrics, "is damaged (its checksum does not match)"));
         }
@@ -133,19 +162,17 @@ impl RunFolder {
     pub fn resume(&self) -> Result<Option<Resumed>, Error> {
         let metrics = self.path.join("metrics.jsonl");
         let resumed = checkpoint::load(&self.checkpoint_file())?;
-        let kept = match &resumed {
-            None => 0,
-            Some(resumed) => match bytes_of_rounds(&metrics, resumed.round)? {
-                Some(bytes) => bytes,
-                // The rounds before the checkpoint are gone from the metrics: only a new run is whole.
-                None => {
-                    self.truncate(&metrics, 0)?;
-                    return Ok(None);
-                }
-            },
-        };
-        self.truncate(&metrics, kept)?;
-        Ok(resumed)
+        if let Some(mut resumed) = resumed {
+            let sum = resumed.seals.take("metrics.jsonl");
+            let kept = bytes_of_rounds(&metrics, resumed.round, sum.as_deref())?;
+            if let (Some(kept), None) = (kept, resumed.seals.broken(&self.path)) {
+                self.truncate(&metrics, kept)?;
+                return Ok(Some(resumed));
+            }
+        }
+        // What belongs to the checkpoint is gone or damaged: only a new run is whole.
+        self.truncate(&metrics, 0)?;
+        Ok(None)
     }
 
     fn truncate(&self, metrics: &Path, bytes: u64) -> Result<(), Error> {
@@ -159,22 +186,37 @@ impl RunFolder {
         let path = self.path.join("metrics.jsonl");
         let file =
             File::options().append(true).create(true).open(&path).map_err(Error::io(&path))?;
-        Ok(Metrics { path, file: BufWriter::new(file) })
+        let mut sum = Sum::new();
+        sum.add(&fs::read(&path).map_err(Error::io(&path))?);
+        Ok(Metrics { path, file: BufWriter::new(file), sum })
     }
 
-    /// Saves a checkpoint after a round. The metrics must have been flushed to the disk before.
-    pub fn checkpoint(&self, round: u32, seconds: f64, saved: &Saved) -> Result<(), Error> {
+    /// Saves a checkpoint after a round. The metrics must have been flushed to the disk before; `seals` are the files
+    /// that it depends on.
+    pub fn checkpoint(
+        &self,
+        round: u32,
+        seconds: f64,
+        saved: &Saved,
+        seals: &Seals,
+    ) -> Result<(), Error> {
         let file = self.checkpoint_file();
         let folder = file.parent().expect("it is in a folder");
         fs::create_dir_all(folder).map_err(Error::io(folder))?;
-        checkpoint::save(&file, round, seconds, saved)
+        checkpoint::save(&file, round, seconds, saved, seals)
     }
 
     /// Marks the run as finished, then removes the checkpoint.
     pub fn finish(&self, mut finished: Finished) -> Result<(), Error> {
-        let metrics = self.path.join("metrics.jsonl");
-        finished.metrics_checksum = checksum(&fs::read(&metrics).map_err(Error::io(&metrics))?);
+        let sum = checksum(&serde_json::to_vec(&finished).expect("plain data"));
+        finished.checksums.set("finished.json", sum);
         self.write_json("finished.json", &finished)?;
+        self.tidy()
+    }
+
+    /// Removes what no finished run needs: a checkpoint, and files half-written by a run that was killed.
+    pub fn tidy(&self) -> Result<(), Error> {
+        self.sweep()?;
         let checkpoint = self.path.join("checkpoint");
         match fs::remove_dir_all(&checkpoint) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -182,6 +224,14 @@ impl RunFolder {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Removes files that a run left half-written when it was killed.
+    pub fn sweep(&self) -> Result<(), Error> {
+        for folder in [&self.path, &self.path.join("checkpoint")] {
+            fedcote_learn::checkpoint::sweep(folder).map_err(Error::io(folder))?;
+        }
+        Ok(())
     }
 
     /// Writes a JSON file of that name as a whole.
@@ -204,6 +254,7 @@ impl RunFolder {
 pub struct Metrics {
     path: PathBuf,
     file: BufWriter<File>,
+    sum: Sum,
 }
 
 impl Metrics {
@@ -211,8 +262,14 @@ impl Metrics {
     pub fn add(&mut self, line: &impl Serialize) -> Result<(), Error> {
         let mut text = serde_json::to_vec(line).expect("plain data");
         text.push(b'\n');
+        self.sum.add(&text);
         // Flushed line by line: the live page and the user read along.
         self.file.write_all(&text).and_then(|()| self.file.flush()).map_err(Error::io(&self.path))
+    }
+
+    /// The checksum of all lines, as they were written.
+    pub fn checksum(&self) -> String {
+        self.sum.text()
     }
 
     /// Makes sure that all lines are on the disk.
@@ -277,8 +334,7 @@ fn run_config(scenario: &Scenario, scheme: &str, seed: u64) -> Table {
 const INDIFFERENT: [&str; 1] = ["checkpoint_every"];
 
 /// The first key in which a configuration on disk differs from the one wanted.
-fn difference(found: &str, wanted: &Table) -> Option<String> {
-    let Ok(found) = found.parse::<Table>() else { return Some("config.toml".to_owned()) };
+fn difference(found: &Table, wanted: &Table) -> Option<String> {
     fn differing(path: &str, found: &Table, wanted: &Table) -> Option<String> {
         let keys = wanted.keys().chain(found.keys().filter(|key| !wanted.contains_key(*key)));
         for key in keys {
@@ -295,38 +351,40 @@ fn difference(found: &str, wanted: &Table) -> Option<String> {
         }
         None
     }
-    differing("", &found, wanted)
+    differing("", found, wanted)
 }
 
-/// How many bytes of the metrics hold rounds 1 to `round`; nothing if they are not all there.
-fn bytes_of_rounds(metrics: &Path, round: u32) -> Result<Option<u64>, Error> {
+/// A run folder that only a new run can mend.
+fn damaged(folder: &Path, file: &Path, what: &str) -> Error {
+    Error::folder(file, format!("{what}; remove {} to run it again", folder.display()))
+}
+
+/// How many bytes of the metrics hold rounds 1 to `round`; nothing if they are not all there, or their checksum is not
+/// the one given.
+fn bytes_of_rounds(metrics: &Path, round: u32, sum: Option<&str>) -> Result<Option<u64>, Error> {
     let bytes = match fs::read(metrics) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
         Err(error) => return Err(Error::io(metrics)(error)),
     };
-    let mut kept = 0;
+    let Some(kept) = kept(&bytes, round) else { return Ok(None) };
+    let sound = sum.is_none_or(|sum| sum == checksum(&bytes[..kept]));
+    Ok(sound.then_some(kept as u64))
+}
+
+/// How many bytes hold the lines of rounds 1 to `round`.
+pub(crate) fn kept(bytes: &[u8], round: u32) -> Option<usize> {
+    let mut kept = 0_usize;
     let mut lines = bytes.split_inclusive(|&byte| byte == b'\n');
     for expected in 1..=round {
         let line = lines.next().filter(|line| line.ends_with(b"\n"));
         let report = line.and_then(|line| serde_json::from_slice::<RoundReport>(line).ok());
         match report {
-            Some(report) if report.round == expected => {
-                kept += line.expect("it was read").len() as u64
-            }
-            _ => return Ok(None),
+            Some(report) if report.round == expected => kept += line.expect("it was read").len(),
+            _ => return None,
         }
     }
-    Ok(Some(kept))
-}
-
-/// A checksum that tells a flipped bit or a lost byte: FNV-1a over 64 bits.
-pub(crate) fn checksum(bytes: &[u8]) -> String {
-    let mut sum = 0xcbf2_9ce4_8422_2325_u64;
-    for &byte in bytes {
-        sum = (sum ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-    }
-    format!("{sum:016x}")
+    Some(kept)
 }
 
 #[cfg(test)]

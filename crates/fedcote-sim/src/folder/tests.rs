@@ -25,6 +25,7 @@ fn finished() -> Finished {
         classes: 10,
         server_memory: 0,
         metrics_checksum: String::new(),
+        checksums: Seals::default(),
     }
 }
 
@@ -52,7 +53,9 @@ fn metrics_are_cut_back_to_the_checkpoint() {
     (1..=2).for_each(|round| metrics.add(&report(round)).unwrap());
     let mut saved = Saved::default();
     saved.put("global", &[1.0]);
-    folder.checkpoint(2, 0.25, &saved).unwrap();
+    let mut seals = Seals::default();
+    seals.set("metrics.jsonl", metrics.checksum());
+    folder.checkpoint(2, 0.25, &saved, &seals).unwrap();
     metrics.add(&report(3)).unwrap();
     // Half a line, as a kill leaves it.
     fs::OpenOptions::new()
@@ -62,7 +65,7 @@ fn metrics_are_cut_back_to_the_checkpoint() {
         .write_all(b"{\"round\":4,\"sel")
         .unwrap();
     let resumed = folder.resume().unwrap().unwrap();
-    assert_eq!((resumed.round, resumed.saved), (2, saved));
+    assert_eq!((resumed.round, &resumed.saved), (2, &saved));
     let text = fs::read_to_string(folder.path().join("metrics.jsonl")).unwrap();
     assert_eq!(text.lines().count(), 2);
     // Metrics that lost a round before the checkpoint cannot be mended: the run begins anew.
@@ -78,7 +81,7 @@ fn a_finished_run_is_read_back_and_damage_is_noticed() {
     assert!(folder.finished().unwrap().is_none());
     let mut metrics = folder.metrics().unwrap();
     (1..=3).for_each(|round| metrics.add(&report(round)).unwrap());
-    folder.finish(finished()).unwrap();
+    folder.finish(Finished { metrics_checksum: metrics.checksum(), ..finished() }).unwrap();
     let (end, reports) = folder.finished().unwrap().unwrap();
     assert_eq!((end.rounds, reports.len()), (3, 3));
     let path = folder.path().join("metrics.jsonl");
@@ -97,4 +100,106 @@ fn two_commands_in_one_folder_are_kept_apart() {
     assert!(error.contains("another command is working in this folder"), "{error}");
     drop(lock);
     Lock::take(out.path()).unwrap();
+}
+
+/// A run of two rounds with a checkpoint after them, and all its files.
+fn halfway(out: &Path) -> RunFolder {
+    let folder = RunFolder::open(out, &scenario("rounds = 5"), "fedavg", 1).unwrap();
+    let mut metrics = folder.metrics().unwrap();
+    (1..=2).for_each(|round| metrics.add(&report(round)).unwrap());
+    folder.write_json("clients.json", &[1, 2, 3]).unwrap();
+    let mut seals = Seals::default();
+    seals.seal(folder.path(), "clients.json").unwrap();
+    seals.set("metrics.jsonl", metrics.checksum());
+    folder.checkpoint(2, 0.25, &Saved::default(), &seals).unwrap();
+    folder
+}
+
+/// A digit changed in the metrics before the checkpoint used to be carried into the result.
+#[test]
+fn damage_in_files_that_go_with_a_checkpoint_begins_the_run_anew() {
+    for (name, from, to) in [("metrics.jsonl", "0.1", "0.3"), ("clients.json", "2", "6")] {
+        let out = tempfile::tempdir().unwrap();
+        let folder = halfway(out.path());
+        let path = folder.path().join(name);
+        let text = fs::read_to_string(&path).unwrap();
+        fs::write(&path, text.replacen(from, to, 1)).unwrap();
+        assert!(folder.resume().unwrap().is_none(), "{name}");
+    }
+    let out = tempfile::tempdir().unwrap();
+    assert!(halfway(out.path()).resume().unwrap().is_some());
+}
+
+/// A flipped bit in a finished model, in the list of clients or in the seconds used to go unnoticed.
+#[test]
+fn damage_in_any_file_of_a_finished_run_is_noticed() {
+    let out = tempfile::tempdir().unwrap();
+    let folder = halfway(out.path());
+    fs::write(folder.path().join("model.safetensors"), b"a model").unwrap();
+    let mut checksums = Seals::default();
+    checksums.seal(folder.path(), "model.safetensors").unwrap();
+    checksums.seal(folder.path(), "clients.json").unwrap();
+    let metrics_checksum = folder.metrics().unwrap().checksum();
+    folder.finish(Finished { metrics_checksum, checksums, ..finished() }).unwrap();
+    assert!(folder.finished().unwrap().is_some());
+    assert!(!folder.path().join("checkpoint").exists());
+    let files = ["model.safetensors", "clients.json", "metrics.jsonl", "finished.json"];
+    for name in files {
+        let path = folder.path().join(name);
+        let sound = fs::read(&path).unwrap();
+        for bit in 0..sound.len() * 8 {
+            let mut damaged = sound.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            fs::write(&path, damaged).unwrap();
+            let error = folder.finished().expect_err(name).to_string();
+            assert!(error.contains("damaged") && error.contains("; remove "), "{error}");
+        }
+        if name != "finished.json" {
+            fs::remove_file(&path).unwrap();
+            let error = folder.finished().expect_err(name).to_string();
+            assert!(error.contains("is missing") && error.contains("; remove "), "{error}");
+        }
+        fs::write(&path, sound).unwrap();
+    }
+    assert!(folder.finished().unwrap().is_some());
+}
+
+/// Folders of versions that did not write all checksums are still read.
+#[test]
+fn a_finished_run_of_an_early_version_is_still_read() {
+    let out = tempfile::tempdir().unwrap();
+    let folder = halfway(out.path());
+    let sum = folder.metrics().unwrap().checksum();
+    let text = format!(
+        r#"{{"rounds":2,"seconds":0.5,"classes":10,"server_memory":0,"metrics_checksum":"{sum}"}}"#
+    );
+    fs::write(folder.path().join("finished.json"), text).unwrap();
+    assert_eq!(folder.finished().unwrap().unwrap().1.len(), 2);
+}
+
+/// Without its configuration a result used to be taken for one of whatever scenario was asked for.
+#[test]
+fn results_without_their_configuration_are_refused() {
+    for (contents, told) in [(None, "is missing"), (Some([0xff, 0x00]), "is damaged")] {
+        let out = tempfile::tempdir().unwrap();
+        let file = halfway(out.path()).path().join("config.toml");
+        match contents {
+            None => fs::remove_file(&file).unwrap(),
+            Some(contents) => fs::write(&file, contents).unwrap(),
+        }
+        let other = scenario("rounds = 5\n[training]\nrate = 0.7");
+        let error = RunFolder::open(out.path(), &other, "fedavg", 1).unwrap_err().to_string();
+        assert!(error.contains(told) && error.contains("; remove "), "{error}");
+    }
+}
+
+/// A kill in the middle of a write used to leave its temporary file for ever.
+#[test]
+fn files_half_written_are_swept_away() {
+    let out = tempfile::tempdir().unwrap();
+    let folder = halfway(out.path());
+    let litter = folder.path().join("checkpoint/.state.safetensors.7.0.part");
+    fs::write(&litter, b"half").unwrap();
+    folder.sweep().unwrap();
+    assert!(!litter.exists() && folder.resume().unwrap().is_some());
 }

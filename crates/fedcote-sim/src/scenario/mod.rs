@@ -378,6 +378,15 @@ impl Scenario {
         Ok(fedcote_learn::models::build(&self.model, shape, classes)?.len())
     }
 
+    /// The scenario with the paths in it made absolute: it means the same wherever it is written to.
+    pub fn rooted(mut self) -> Result<Self, Error> {
+        for path in [&mut self.data.path, &mut self.network.file].into_iter().flatten() {
+            let from_here = self.base.join(&*path);
+            *path = std::path::absolute(&from_here).map_err(Error::io(&from_here))?;
+        }
+        Ok(self)
+    }
+
     /// The whole scenario as TOML, defaults included.
     pub fn to_toml(&self) -> String {
         toml::to_string(&self.to_table()).expect("a scenario is plain TOML")

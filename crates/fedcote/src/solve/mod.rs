@@ -293,6 +293,9 @@ struct Found {
 /// An optimality worse than this is reported.
 const WORTH_A_WARNING: f64 = 1e-9;
 
+/// The highest price of a failed draw.
+pub const MAX_EFFICIENCY: f64 = 1e6;
+
 fn exact(
     federation: &Federation,
     model: &Model,
@@ -301,8 +304,9 @@ fn exact(
     efficiency: f64,
     warm: Option<&Solution>,
 ) -> Result<Found, Error> {
-    if !(efficiency >= 0.0 && efficiency.is_finite()) {
-        let legal = "at least 0 and finite";
+    // Beyond that the price alone decides, and swallows the digits of everything else.
+    if !(0.0..=MAX_EFFICIENCY).contains(&efficiency) {
+        let legal = "from 0 to 1000000";
         return Err(Error::Parameter { name: "efficiency", legal, value: efficiency });
     }
     let failure = federation.failure();

@@ -1,0 +1,73 @@
+//! Checksums of a run's files, by name: what tells a damaged file from a sound one.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+/// Checksums by file name.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Seals(BTreeMap<String, String>);
+
+impl Seals {
+    /// Whether nothing is sealed: so it is in folders of early versions.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Remembers the checksum of a file.
+    pub fn set(&mut self, name: &str, sum: String) {
+        self.0.insert(name.to_owned(), sum);
+    }
+
+    /// Remembers a file of a folder as it is on the disk.
+    pub fn seal(&mut self, folder: &Path, name: &str) -> Result<(), std::io::Error> {
+        self.set(name, checksum(&fs::read(folder.join(name))?));
+        Ok(())
+    }
+
+    /// The checksum of a file, forgotten here.
+    pub fn take(&mut self, name: &str) -> Option<String> {
+        self.0.remove(name)
+    }
+
+    /// The first file of a folder that is missing or not as it was sealed.
+    pub fn broken(&self, folder: &Path) -> Option<&str> {
+        let sound = |name: &str, sum: &str| {
+            fs::read(folder.join(name)).is_ok_and(|bytes| checksum(&bytes) == sum)
+        };
+        self.0.iter().find(|(name, sum)| !sound(name, sum)).map(|(name, _)| name.as_str())
+    }
+}
+
+/// A checksum that grows with a file: FNV-1a over 64 bits, which tells a flipped bit or a lost byte.
+#[derive(Debug, Clone, Copy)]
+pub struct Sum(u64);
+
+impl Sum {
+    /// Of nothing yet.
+    pub fn new() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+
+    /// And these bytes.
+    pub fn add(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    }
+
+    /// As text.
+    pub fn text(self) -> String {
+        format!("{:016x}", self.0)
+    }
+}
+
+/// The checksum of all bytes at once.
+pub fn checksum(bytes: &[u8]) -> String {
+    let mut sum = Sum::new();
+    sum.add(bytes);
+    sum.text()
+}

@@ -1,0 +1,223 @@
+"""The whole pipeline against an independent implementation in NumPy and float64.
+
+``cargo run -p fedcote-sim --example draws`` plays every named scheme on small federations and writes
+down what chance decided: data, initial model, who arrived, mini-batches. Here the same rounds are
+played anew from the formulas: local training of a perceptron, hostile updates, the clip, and
+every rule of aggregation. The models must agree. Selection probabilities are taken as they are
+(they have oracles of their own in ``test_select.py``).
+"""
+
+import itertools
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+FILE = os.environ.get("FEDCOTE_DRAWS")
+pytestmark = pytest.mark.skipif(not FILE, reason="FEDCOTE_DRAWS names no file of draws")
+
+FEDERATIONS = json.loads(Path(FILE).read_text()) if FILE else []
+CASES = [
+    pytest.param(federation, scheme, id=f"{scheme['name']}-{'guarded' if federation['clip'] else 'plain'}")
+    for federation in FEDERATIONS
+    for scheme in federation["schemes"]
+]  # fmt: skip
+
+# The parameters that the schemes' authors and the documentation name.
+PROX, RIDGE, CUTOFF = 0.01, 0.1, 50
+YOGI = dict(beta1=0.9, beta2=0.99, adaptivity=1e-3, rate=1e-2)
+
+
+class Data:
+    """What the clients hold, and the gradient of a perceptron with one hidden layer."""
+
+    def __init__(self, federation):
+        self.features, self.classes = federation["features"], federation["classes"]
+        self.hidden = federation["hidden"]
+        self.inputs = [
+            np.array(client["inputs"]).reshape(-1, self.features)
+            for client in federation["clients"]
+        ]
+        self.labels = [np.array(client["labels"]) for client in federation["clients"]]
+        self.steps = np.array([client["steps"] for client in federation["clients"]])
+        counts = np.array([np.bincount(each, minlength=self.classes) for each in self.labels])
+        self.weights = counts.sum(1) / counts.sum()
+        self.shares = counts / counts.sum(1, keepdims=True)
+        self.goal = counts.sum(0) / counts.sum()
+
+    def split(self, model):
+        """Weight and bias of both layers: views of the flat model."""
+        shapes = [
+            (self.features, self.hidden), (self.hidden,), (self.hidden, self.classes), (self.classes,)
+        ]  # fmt: skip
+        ends = np.cumsum([int(np.prod(shape)) for shape in shapes])
+        return [
+            part.reshape(shape)
+            for part, shape in zip(np.split(model, ends[:-1]), shapes, strict=True)
+        ]
+
+    def gradient(self, client, batch, model):
+        inputs, labels = self.inputs[client][batch], self.labels[client][batch]
+        first, first_bias, second, second_bias = self.split(model)
+        before = inputs @ first + first_bias
+        hidden = np.maximum(before, 0)
+        logits = hidden @ second + second_bias
+        chances = np.exp(logits - logits.max(1, keepdims=True))
+        chances /= chances.sum(1, keepdims=True)
+        error = (chances - np.eye(self.classes)[labels]) / len(labels)
+        back = (error @ second.T) * (before > 0)
+        parts = [inputs.T @ back, back.sum(0), hidden.T @ error, error.sum(0)]
+        return np.concatenate([part.ravel() for part in parts])
+
+
+class Federation:
+    """A server, its clients, and all that some rule remembers."""
+
+    def __init__(self, federation, scheme):
+        self.data = Data(federation)
+        self.federation, self.scheme = federation, scheme
+        self.model = np.array(federation["initial"])
+        zero = np.zeros_like(self.model)
+        self.first, self.second = zero, zero
+        self.control, self.controls = zero, {}
+        self.latest = {}  # everyone's latest update
+        self.ended = {client: [] for client in range(len(self.data.labels))}
+        self.since = dict.fromkeys(self.ended, 0)
+
+    def play(self, round_):
+        clients = [arrival["client"] for arrival in round_["arrived"]]
+        copies = np.array([arrival["copies"] for arrival in round_["arrived"]], float)
+        updates = np.array(
+            [self.upload(a["client"], a["batches"], round_["rate"]) for a in round_["arrived"]]
+        ).reshape(len(clients), -1)
+        old = self.model
+        rule = getattr(self, self.scheme["aggregation"].replace("-", "_"))
+        self.model = rule(round_, clients, copies, updates)
+        if self.scheme["local"] == "scaffold":
+            self.advance(old, clients, old + updates, round_["rate"])
+
+    def upload(self, client, batches, rate):
+        """A client's update as the server takes it: trained, made hostile, clipped."""
+        update = self.train(client, batches, rate) - self.model
+        if client in self.federation["hostile"]["clients"]:
+            assert self.federation["hostile"]["kind"] == "scaled"
+            update = update * self.federation["hostile"]["factor"]
+        bound, norm = self.federation["clip"], np.linalg.norm(update)
+        return update * min(1.0, bound / norm) if bound else update
+
+    def train(self, client, batches, rate):
+        assert len(batches) == self.data.steps[client]
+        model = self.model.copy()
+        for batch in batches:
+            gradient = self.data.gradient(client, batch, model)
+            if self.scheme["local"] == "prox":
+                gradient = gradient + PROX * (model - self.model)
+            if self.scheme["local"] == "scaffold":
+                gradient = gradient + self.control - self.controls.get(client, 0.0)
+            model = model - rate * gradient
+        return model
+
+    def advance(self, old, clients, models, rate):
+        """SCAFFOLD, option II: everyone who arrived advances from the same server variate."""
+        server, step = self.control, 0.0
+        for client, model in zip(clients, models, strict=True):
+            own = self.controls.get(client, np.zeros_like(old))
+            new = own - server + (old - model) / (self.data.steps[client] * rate)
+            step = step + (new - own) / len(self.data.labels)
+            self.controls[client] = new
+        self.control = server + step
+
+    # ------------------------------------------------------------------ rules of aggregation
+
+    def mean(self, round_, clients, copies, updates):
+        return self.model + copies / copies.sum() @ updates
+
+    def weighted_mean(self, round_, clients, copies, updates):
+        return self.mean(round_, clients, copies * self.data.weights[clients], updates)
+
+    def tf_aggregation(self, round_, clients, copies, updates):
+        reached = np.array(round_["selection"]) * (1 - np.array(round_["failure"]))
+        factors = copies * self.data.weights[clients] / reached[clients] / self.federation["draws"]
+        return factors @ (self.model + updates) if clients else np.zeros_like(self.model)
+
+    def nova(self, round_, clients, copies, updates):
+        shares, steps = copies / copies.sum(), self.data.steps[clients]
+        return self.model + (shares @ steps) * (shares / steps @ updates)
+
+    def yogi(self, round_, clients, copies, updates):
+        change = copies / copies.sum() @ updates
+        self.first = YOGI["beta1"] * self.first + (1 - YOGI["beta1"]) * change
+        sign = np.sign(self.second - change**2)
+        self.second = self.second - (1 - YOGI["beta2"]) * change**2 * sign
+        step = self.first / (np.sqrt(self.second) + YOGI["adaptivity"])
+        return self.model + YOGI["rate"] * step
+
+    def target(self, round_):
+        return self.data.weights if round_["target"] is None else np.array(round_["target"])
+
+    def memory(self, round_, clients, copies, updates):
+        self.latest |= dict(zip(clients, updates, strict=True))
+        known = sorted(self.latest)
+        shares = self.target(round_)[known]
+        return self.model + shares / shares.sum() @ np.array([self.latest[c] for c in known])
+
+    def variance_reduced(self, round_, clients, copies, updates):
+        change = sum(self.target(round_)[c] * update for c, update in self.latest.items())
+        for client, share, update in zip(clients, copies / copies.sum(), updates, strict=True):
+            change = change + share * (update - self.latest.get(client, 0.0))
+        self.latest |= dict(zip(clients, updates, strict=True))
+        return self.model + change
+
+    def fedau(self, round_, clients, copies, updates):
+        intervals = np.array([np.mean(self.ended[c]) if self.ended[c] else 1.0 for c in clients])
+        for client in self.since:
+            self.since[client] += 1
+            if client in clients or self.since[client] == CUTOFF:
+                self.ended[client].append(self.since[client])
+                self.since[client] = 0
+        return self.model + (self.target(round_)[clients] * intervals) @ updates
+
+    def label_matched(self, round_, clients, copies, updates):
+        """The convex problem by brute force: the best of all supports."""
+        reference, labels = copies / copies.sum(), self.data.shares[clients]
+        goal, inverse = self.data.goal, 1 / self.data.goal
+        best = (np.inf, None)
+        for size in range(1, len(clients) + 1):
+            for support in map(list, itertools.combinations(range(len(clients)), size)):
+                held, wanted = labels[support], reference[support]
+                quadratic = (held * inverse) @ held.T + RIDGE * np.diag(1 / wanted)
+                linear = (held * inverse) @ goal + RIDGE * np.ones(size)
+                system = np.block(
+                    [[quadratic, np.ones((size, 1))], [np.ones((1, size)), np.zeros((1, 1))]]
+                )
+                solved = np.linalg.solve(system, np.append(linear, 1.0))[:size]
+                if (solved < -1e-12).any():
+                    continue
+                weights = np.zeros(len(clients))
+                weights[support] = solved
+                value = (((weights @ labels - goal) ** 2) * inverse).sum()
+                value += RIDGE * ((weights - reference) ** 2 / reference).sum()
+                if value < best[0]:
+                    best = (value, weights)
+        return self.model + best[1] @ updates
+
+
+@pytest.mark.parametrize(("federation", "scheme"), CASES)
+def test_the_same_model_after_twenty_rounds(federation, scheme):
+    ours = Federation(federation, scheme)
+    for round_ in scheme["rounds"]:
+        ours.play(round_)
+    theirs = np.array(scheme["final"])
+    assert np.abs(theirs - federation["initial"]).max() > 0.01, "nothing was learnt"
+    scale = max(1.0, np.abs(ours.model).max())
+    assert np.abs(theirs - ours.model).max() <= 1e-5 * scale
+
+
+@pytest.mark.skipif(not FILE, reason="FEDCOTE_DRAWS names no file of draws")
+def test_all_schemes_are_there():
+    names = [scheme["name"] for scheme in FEDERATIONS[0]["schemes"]]
+    assert len(names) == len(set(names)) == 19
+    clipped = FEDERATIONS[1]
+    assert clipped["clip"] and clipped["hostile"]["clients"]
