@@ -1,12 +1,10 @@
 //! Every chore of the project: `cargo xtask …`.
 
 mod bench_network;
-mod bench_page;
 mod bench_peers;
 mod bench_selection;
 mod bench_simulation;
 mod bench_training;
-mod browser;
 mod python;
 
 use std::process::{Command, ExitCode};
@@ -15,13 +13,10 @@ use std::time::Instant;
 const HELP: &str = "\
 Usage: cargo xtask <chore>
 
-  test                 all tests: format, lints, Rust, documentation, pages in a browser, Python with a real federation
-  test browser         the live page, the playground and the report in Chromium only
+  test                 all tests: format, lints, Rust, documentation, Python with a real federation
   test rust            format, lints, Rust and documentation only
   test python          the Python package only
   fuzz [RUNS]          readers of data files on damaged input, RUNS times each (a million by default)
-  screenshots [DIR]    pictures of the pages and the report, light and dark, wide and narrow
-  bench page           what ten browsers cost a run, and the report of a large comparison
   docs                 the generated pages of docs/reference, written anew
   bench selection      selection probabilities, against the paper's enumeration
   bench network        a million clients' positions and outage
@@ -34,17 +29,11 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let result = match words.as_slice() {
-        ["test"] => rust()
-            .and_then(|()| timed("browser", browser::test))
-            .and_then(|()| timed("Python", python::run)),
-        ["test", "browser"] => timed("browser", browser::test),
+        ["test"] => rust().and_then(|()| timed("Python", python::run)),
         ["test", "rust"] => rust(),
         ["test", "python"] => timed("Python", python::run),
         ["fuzz"] => fuzz("1000000"),
         ["fuzz", runs] => fuzz(runs),
-        ["screenshots"] => browser::screenshots("docs/images"),
-        ["screenshots", out] => browser::screenshots(out),
-        ["bench", "page"] => bench_page::run(),
         ["docs"] => docs(),
         ["bench", "selection"] => bench_selection::run(),
         ["bench", "network"] => bench_network::run(),

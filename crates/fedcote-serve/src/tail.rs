@@ -87,7 +87,6 @@ struct Run {
     round: u32,
     clients: bool,
     ended: bool,
-    read: bool,
 }
 
 /// What must be right in a line of `metrics.jsonl`.
@@ -128,23 +127,20 @@ impl Tail {
                 run.clients = true;
                 events.push(("clients", format!("{{\"run\":{},\"clients\":{text}}}", json!(key))));
             }
+            let was = run.ended;
             run.ended = folder.join("finished.json").exists();
-            run.read &= run.ended;
-            if run.read || self.full {
-                continue;
-            }
-            if budget == 0 {
-                more = true;
-            } else {
+            if (!was || !run.ended) && budget > 0 && !self.full {
                 let before = run.bytes;
                 if let Some(new) = new_lines(&self.root, &folder.join("metrics.jsonl"), run, budget)
                 {
-                    budget = budget.saturating_sub(run.bytes.saturating_sub(before));
-                    // An ended run is read once, to its end.
-                    run.read = run.ended && budget > 0;
-                    more |= budget == 0;
+                    let read = run.bytes.saturating_sub(before);
+                    budget = budget.saturating_sub(read);
+                    more |= read > 0 && budget == 0;
                     events.extend(new.events(&key));
                 }
+            } else if budget == 0 {
+                more = true;
+                run.ended = was;
             }
         }
         let status = self.look.is_multiple_of(LOCK_EVERY) || !events.is_empty();

@@ -43,7 +43,7 @@ pub struct Arrival {
 pub struct Probabilities<'a> {
     /// The selection probabilities s.
     pub selection: &'a [f64],
-    /// The effective appearance that they lead to, as far as the server knows.
+    /// The share of each client in the aggregate that they lead to, as far as the server knows.
     pub appearance: &'a [f64],
     /// What the appearance aims at: the weights p, or what the solver could reach.
     pub target: &'a [f64],

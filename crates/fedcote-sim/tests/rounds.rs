@@ -319,3 +319,18 @@ fn a_threshold_that_nobody_meets_leaves_everyone_in() {
         play(&mut engine, 1);
     }
 }
+
+/// With memory, who is asked decides how fresh updates are; the labels of the aggregate are those of the remembered.
+#[test]
+fn memory_reports_the_labels_that_it_leads_to() {
+    for scheme in ["fedcote-memory", "mifa"] {
+        let mut engine = engine(world(&lossy("", "[0.05, 0.9, 0.5, 0.7, 0.3]")), scheme);
+        for round in 1..300 {
+            play(&mut engine, round);
+        }
+        let report = play(&mut engine, 300);
+        let (wanted, realised) =
+            (report.label_divergence_wanted.unwrap(), report.label_divergence_realised.unwrap());
+        assert!((wanted - realised).abs() < 1e-9, "{scheme}: {wanted} {realised}");
+    }
+}

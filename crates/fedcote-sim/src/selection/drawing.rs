@@ -6,11 +6,13 @@ use fedcote::{Draws, Uploads};
 
 use crate::Error;
 use crate::part::{Count, Probabilities, Scene};
+use crate::scheme::{AggregationKind, Scheme};
 
 /// Selection probabilities in force, ready to be drawn from.
 pub struct Drawing {
     draws: Draws,
     uploads: Uploads,
+    remembered: bool,
     state: Option<State>,
 }
 
@@ -24,8 +26,14 @@ struct State {
 }
 
 impl Drawing {
-    pub fn new(draws: Option<Draws>, uploads: Uploads) -> Self {
-        Self { draws: draws.unwrap_or(Draws::Independent), uploads, state: None }
+    /// As a scheme draws and its clients upload.
+    pub fn new(scheme: &Scheme, uploads: Uploads) -> Self {
+        Self {
+            draws: scheme.config.draws.unwrap_or(Draws::Independent),
+            uploads,
+            remembered: scheme.aggregation == AggregationKind::Memory,
+            state: None,
+        }
     }
 
     /// Whether probabilities must be worked out (anew).
@@ -42,8 +50,14 @@ impl Drawing {
     ) -> Result<(), Error> {
         let federation = scene.federation;
         let procedure = (self.draws, self.uploads);
-        let evaluation =
-            fedcote::evaluate_for(federation, scene.world.draws(), &selection, procedure)?;
+        let (appearance, label_divergence) = if self.remembered {
+            // Everyone who was ever heard is in every aggregate, with the weight that is aimed at.
+            (target.clone(), fedcote::divergence::label_divergence(federation, &target))
+        } else {
+            let draws = scene.world.draws();
+            let evaluation = fedcote::evaluate_for(federation, draws, &selection, procedure)?;
+            (evaluation.appearance, evaluation.label_divergence)
+        };
         let (alias, order) = match self.draws {
             Draws::Independent => (Some(Alias::new(&selection)?), Vec::new()),
             Draws::Systematic => {
@@ -51,14 +65,7 @@ impl Drawing {
                 (None, draw::label_order(shares, federation.len(), federation.classes())?)
             }
         };
-        self.state = Some(State {
-            selection,
-            appearance: evaluation.appearance,
-            target,
-            label_divergence: evaluation.label_divergence,
-            alias,
-            order,
-        });
+        self.state = Some(State { selection, appearance, target, label_divergence, alias, order });
         Ok(())
     }
 

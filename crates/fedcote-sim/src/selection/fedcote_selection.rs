@@ -8,7 +8,7 @@ use super::drawing::Drawing;
 use crate::Error;
 use crate::part::{Count, Probabilities, Scene, Selection};
 use crate::scenario::{Knowledge, Server};
-use crate::scheme::{AimKind, SchemeConfig, SolverKind};
+use crate::scheme::{AimKind, Scheme, SolverKind};
 
 /// Draws by FedCote.
 pub struct Fedcote {
@@ -21,7 +21,8 @@ pub struct Fedcote {
 
 impl Fedcote {
     /// With the scheme's parameters, the library's defaults where it has none.
-    pub fn new(config: &SchemeConfig, server: &Server) -> Self {
+    pub fn new(scheme: &Scheme, server: &Server) -> Self {
+        let config = &scheme.config;
         let method = match (config.solver.unwrap_or(SolverKind::Exact), Method::GRADIENT) {
             (SolverKind::Gradient, Method::Gradient { max_steps, tolerance, .. }) => {
                 Method::Gradient { k_apx: config.k_apx, max_steps, tolerance }
@@ -32,7 +33,7 @@ impl Fedcote {
             },
         };
         let defaults = Options::default();
-        let drawing = Drawing::new(config.draws, server.uploads);
+        let drawing = Drawing::new(scheme, server.uploads);
         let options = Options {
             method,
             threshold: config.threshold.unwrap_or(defaults.threshold),

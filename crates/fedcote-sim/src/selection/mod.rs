@@ -24,13 +24,11 @@ pub fn build(scheme: &Scheme, world: &World) -> Box<dyn Selection> {
     let config = &scheme.config;
     let server = &world.scenario.server;
     match scheme.selection {
-        SelectionKind::Weights => Box::new(Weights::new(config.draws, server.uploads)),
+        SelectionKind::Weights => Box::new(Weights::new(scheme, server.uploads)),
         SelectionKind::PowerOfChoice => Box::new(PowerOfChoice { candidates: config.candidates }),
         SelectionKind::Newt => Box::new(Newt::new(world.model.len())),
         SelectionKind::Gs => Box::new(Gs::default()),
-        SelectionKind::TfAggregation => {
-            Box::new(Tf::new(config.threshold, config.draws, server.uploads))
-        }
-        SelectionKind::Fedcote => Box::new(Fedcote::new(config, server)),
+        SelectionKind::TfAggregation => Box::new(Tf::new(scheme, server.uploads)),
+        SelectionKind::Fedcote => Box::new(Fedcote::new(scheme, server)),
     }
 }

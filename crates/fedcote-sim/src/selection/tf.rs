@@ -4,11 +4,12 @@
 //! The probabilities that minimise the variance of unbiased aggregation are s_i ∝ √(p_i / (1 − ε_i)), over
 //! the clients with ε_i ≤ ε_th.
 
-use fedcote::{Draws, Uploads};
+use fedcote::Uploads;
 
 use super::drawing::Drawing;
 use crate::Error;
 use crate::part::{Count, Probabilities, Scene, Selection};
+use crate::scheme::Scheme;
 
 /// Draws that minimise the variance of unbiased aggregation.
 pub struct Tf {
@@ -18,9 +19,9 @@ pub struct Tf {
 
 impl Tf {
     /// With threshold 0.85 and independent draws by default.
-    pub fn new(threshold: Option<f64>, draws: Option<Draws>, uploads: Uploads) -> Self {
-        let threshold = threshold.unwrap_or(0.85);
-        Self { threshold, drawing: Drawing::new(draws, uploads) }
+    pub fn new(scheme: &Scheme, uploads: Uploads) -> Self {
+        let threshold = scheme.config.threshold.unwrap_or(0.85);
+        Self { threshold, drawing: Drawing::new(scheme, uploads) }
     }
 }
 

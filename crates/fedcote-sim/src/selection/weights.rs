@@ -1,19 +1,20 @@
 //! FedAvg's selection (McMahan et al., AISTATS 2017, in the form of Li et al., ICLR 2020): K draws with
 //! replacement, s = p.
 
-use fedcote::{Draws, Uploads};
+use fedcote::Uploads;
 
 use super::drawing::Drawing;
 use crate::Error;
 use crate::part::{Count, Probabilities, Scene, Selection};
+use crate::scheme::Scheme;
 
 /// Draws in proportion to the weights.
 pub struct Weights(Drawing);
 
 impl Weights {
-    /// With draws of that kind, independent by default.
-    pub fn new(draws: Option<Draws>, uploads: Uploads) -> Self {
-        Self(Drawing::new(draws, uploads))
+    /// Independent draws by default.
+    pub fn new(scheme: &Scheme, uploads: Uploads) -> Self {
+        Self(Drawing::new(scheme, uploads))
     }
 }
 
