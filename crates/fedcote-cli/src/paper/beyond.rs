@@ -89,16 +89,12 @@ const THRESHOLD: [Named; 5] = [
 const PRIVACY: [Named; 6] = [
     ("fedcote, exact counts", "fedcote", None),
     ("fedcote, ε = 1", "fedcote", Some(private("private1", &["network.label_privacy=1.0"]))),
+    ("fedcote, ε = 0.1", "fedcote", Some(private("private0.1", &["network.label_privacy=0.1"]))),
     ("fedcote, ε = 0.01", "fedcote", Some(private("private0.01", &["network.label_privacy=0.01"]))),
     (
         "fedcote, ε = 0.001",
         "fedcote",
         Some(private("private0.001", &["network.label_privacy=0.001"])),
-    ),
-    (
-        "fedcote, ε = 0.0001",
-        "fedcote",
-        Some(private("private0.0001", &["network.label_privacy=0.0001"])),
     ),
     ("fedavg", "fedavg", None),
 ];
