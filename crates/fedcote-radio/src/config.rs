@@ -183,9 +183,9 @@ pub struct NetworkConfig {
     pub building_depth_m: f64,
     /// From the base station to the access point in the middle of the building. Default: 30 m.
     pub separation_m: f64,
-    /// Default: 20 m.
+    /// The height of the base station's antenna. Default: 20 m.
     pub base_station_height_m: f64,
-    /// Default: 3 m.
+    /// The height of the access point. Default: 3 m.
     pub access_point_height_m: f64,
     /// The height of the clients' devices. Default: 1.5 m.
     pub device_height_m: f64,

@@ -100,7 +100,7 @@ pub struct Training {
     pub batch: usize,
     /// Step size γ.
     pub rate: f64,
-    /// Later step sizes: from round `[0]` on the rate is `[1]`.
+    /// Later step sizes, `[[round, rate], …]`: from that round on, that rate.
     pub rate_changes: Vec<(u32, f64)>,
 }
 

@@ -42,7 +42,7 @@ pub struct SchemeConfig {
     pub mu: Option<f64>,
     /// `scaffold`: how the control variate is scaled; `original` unless told.
     pub control: Option<ControlKind>,
-    /// `mean`, `weighted-mean`, `nova`, `yogi`, memory kinds: step size on the server; 1 unless told, 0.01 for `yogi`.
+    /// `mean`, `weighted-mean`, `nova`, `yogi`, memory kinds: step size on the server; 1, for `yogi` 0.01, unless told.
     pub server_rate: Option<f64>,
     /// `yogi`: decay of the first moment; 0.9 unless told.
     pub beta1: Option<f64>,

@@ -1,0 +1,83 @@
+"""The federation of `examples/flower` in one process: FedAvg, then FedCote, without SuperLink and SuperNodes.
+
+    python python/bench/example.py --rounds 80 --steps 5 --rate 0.03
+
+Prints mean and deviation of the test accuracy over the second half of the rounds.
+"""
+
+import argparse
+import logging
+import statistics
+import sys
+import tomllib
+from pathlib import Path
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples/flower"
+sys.path[:0] = [str(EXAMPLE), str(Path(__file__).resolve().parents[1] / "tests")]
+
+import fake_grid  # noqa: E402
+from app import client, task  # noqa: E402
+from app.server import strategy_named  # noqa: E402
+from flwr.app import ArrayRecord, Context, Error, Message, MetricRecord, RecordDict  # noqa: E402
+
+import fedcote  # noqa: E402
+
+
+class InProcess(fake_grid.FakeGrid):
+    """Hands messages to the example's ClientApp."""
+
+    def __init__(self, clients, config):
+        super().__init__([[0]] * clients)
+        self.contexts = [
+            Context(
+                run_id=1,
+                node_id=node,
+                node_config={"partition-id": number, "num-partitions": clients},
+                state=RecordDict(),
+                run_config=config,
+            )
+            for number, node in enumerate(self.nodes)
+        ]
+
+    def _train(self, message, number):
+        try:
+            return client.app(message, self.contexts[number])
+        except ConnectionError as lost:
+            return Message(Error(2, str(lost)), reply_to=message)
+
+    _query = _train
+
+
+def main():
+    config = tomllib.loads((EXAMPLE / "pyproject.toml").read_text())["tool"]["flwr"]["app"]["config"]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--clients", type=int, default=6)
+    parser.add_argument("--rounds", type=int, default=config["num-server-rounds"])
+    parser.add_argument("--steps", type=int, default=config["local-steps"])
+    parser.add_argument("--rate", type=float, default=config["rate"])
+    parser.add_argument("--failures", default=config["failure-rates"])
+    options = parser.parse_args()
+    config |= {"local-steps": options.steps, "rate": options.rate, "failure-rates": options.failures}
+    logging.getLogger("flwr").setLevel(logging.ERROR)
+    data = fedcote.mnist()
+    for name in ("fedavg", "fedcote"):
+        accuracies = []
+
+        def evaluate(round_, arrays):
+            if round_:
+                model = arrays.to_numpy_ndarrays()
+                accuracies.append(100 * task.accuracy(model, data.test_images, data.test_labels))  # noqa: B023
+            return MetricRecord({})
+
+        strategy_named(name, config).start(
+            InProcess(options.clients, config),
+            ArrayRecord(task.initial_model(int(config["seed"]))),
+            num_rounds=options.rounds,
+            evaluate_fn=evaluate,
+        )
+        last = accuracies[len(accuracies) // 2 :]
+        print(f"{name:8} {statistics.mean(last):5.1f} ± {statistics.stdev(last):4.1f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
