@@ -4,17 +4,20 @@
 //! average pooling and a dense layer (K. He et al., *Deep Residual Learning for Image Recognition*, CVPR 2016,
 //! section 4.2). A block is y = max(0, N₂(C₂ max(0, N₁(C₁ x))) + S x). The first block of the second and third stage
 //! halves height and width; there the shortcut S takes every second pixel and adds channels of zeros (their option
-//! A), elsewhere it is the identity. Group normalisation N (two groups, as in K. Hsieh et al., *The Non-IID Data
-//! Quagmire of Decentralized Machine Learning*, ICML 2020) stands in the place of batch normalisation, so images do
-//! not mix. Convolutions have no bias: 267,696 weights, 1,376 in normalisations, 650 in the dense layer make 269,722
+//! A), elsewhere it is the identity. Group normalisation N (Y. Wu and K. He, ECCV 2018) stands in the place of batch
+//! normalisation, so images do not mix; that it has two groups is our choice. Convolutions have no bias: 267,696 weights, 1,376 in normalisations, 650 in the dense layer make 269,722
 //! parameters for 32×32×3 images and ten classes.
 //!
 //! Because images do not mix, a batch is taken a few images at a time, forward and backward, so that activations
 //! stay in the cache.
 
+mod pixels;
+
 use std::mem::swap;
 
 use fedcote::random::Key;
+
+use pixels::{pool, scatter, spread, stage, subsample};
 
 use super::{Batch, Model, Parameter, Workspace, loss::cross_entropy, uniform};
 use crate::{
@@ -325,67 +328,6 @@ impl ResNet20 {
     /// The shape of the last activations.
     fn last(&self) -> Plane {
         self.layers[self.layers.len() - 1].convolution.output()
-    }
-}
-
-/// The stage whose activations have this shape.
-fn stage(plane: Plane) -> usize {
-    (plane.channels / 32).min(2)
-}
-
-/// Every second pixel, with channels of zeros behind; both padded.
-fn subsample(from: Plane, x: &[f32], to: Plane, y: &mut [f32]) {
-    for (x, y) in x.chunks_exact(from.padded()).zip(y.chunks_exact_mut(to.padded())) {
-        for row in 0..to.height {
-            let x = &x[from.origin() + 2 * row * from.row()..];
-            let y = &mut y[to.origin() + row * to.row()..][..to.width * to.channels];
-            for (column, y) in y.chunks_exact_mut(to.channels).enumerate() {
-                let (copied, rest) = y.split_at_mut(from.channels);
-                copied.copy_from_slice(&x[2 * column * from.channels..][..from.channels]);
-                rest.fill(0.0);
-            }
-        }
-    }
-}
-
-/// The adjoint of [`subsample`]: adds slopes back to every second pixel; both dense.
-fn scatter(from: Plane, slope: &[f32], to: Plane, sum: &mut [f32]) {
-    let images = slope.chunks_exact(from.dense()).zip(sum.chunks_exact_mut(to.dense()));
-    for (slope, sum) in images {
-        for (pixel, slope) in slope.chunks_exact(from.channels).enumerate() {
-            let (row, column) = (pixel / from.width, pixel % from.width);
-            let at = 2 * (row * to.width + column) * to.channels;
-            let sum = &mut sum[at..at + to.channels];
-            sum.iter_mut().zip(slope).for_each(|(sum, value)| *sum += value);
-        }
-    }
-}
-
-/// The mean over pixels of padded images.
-fn pool(plane: Plane, y: &[f32], features: &mut [f32]) {
-    let scale = 1.0 / (plane.height * plane.width) as f32;
-    let images = y.chunks_exact(plane.padded()).zip(features.chunks_exact_mut(plane.channels));
-    for (y, features) in images {
-        features.fill(0.0);
-        for row in 0..plane.height {
-            let pixels = &y[plane.origin() + row * plane.row()..][..plane.width * plane.channels];
-            for pixel in pixels.chunks_exact(plane.channels) {
-                features.iter_mut().zip(pixel).for_each(|(sum, value)| *sum += value);
-            }
-        }
-        features.iter_mut().for_each(|sum| *sum *= scale);
-    }
-}
-
-/// The adjoint of [`pool`], to dense images.
-fn spread(plane: Plane, pooled: &mut [f32], slope: &mut [f32]) {
-    let scale = 1.0 / (plane.height * plane.width) as f32;
-    pooled.iter_mut().for_each(|value| *value *= scale);
-    let images = pooled.chunks_exact(plane.channels).zip(slope.chunks_exact_mut(plane.dense()));
-    for (pooled, slope) in images {
-        for pixel in slope.chunks_exact_mut(plane.channels) {
-            pixel.copy_from_slice(pooled);
-        }
     }
 }
 
