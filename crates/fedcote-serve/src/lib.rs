@@ -26,6 +26,6 @@ mod tail;
 
 pub use error::Error;
 pub use guard::Guard;
-pub use reply::Body;
+pub use reply::{Body, Held};
 pub use server::{Handle, serve};
 pub use site::Site;

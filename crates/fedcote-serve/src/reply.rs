@@ -2,6 +2,8 @@
 
 use std::convert::Infallible;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 
 use hyper::body::{Bytes, Frame, SizeHint};
@@ -16,7 +18,30 @@ pub enum Body {
     /// All of it at once; `None` when it was sent.
     Whole(Option<Bytes>),
     /// Pieces from a channel, until its other end is dropped.
-    Events(mpsc::Receiver<Bytes>),
+    Events {
+        /// The channel.
+        pieces: mpsc::Receiver<Bytes>,
+        /// Dropped with the stream.
+        held: Option<Held>,
+    },
+}
+
+/// Counts one as long as it lives.
+#[derive(Debug)]
+pub struct Held(Arc<AtomicUsize>);
+
+impl Held {
+    /// One more.
+    pub fn new(count: &Arc<AtomicUsize>) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(count))
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl hyper::body::Body for Body {
@@ -29,7 +54,7 @@ impl hyper::body::Body for Body {
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let piece = match &mut *self {
             Self::Whole(bytes) => bytes.take(),
-            Self::Events(pieces) => ready!(pieces.poll_recv(context)),
+            Self::Events { pieces, .. } => ready!(pieces.poll_recv(context)),
         };
         Poll::Ready(piece.map(|piece| Ok(Frame::data(piece))))
     }
@@ -43,7 +68,7 @@ impl hyper::body::Body for Body {
             Self::Whole(bytes) => {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64))
             }
-            Self::Events(_) => SizeHint::default(),
+            Self::Events { .. } => SizeHint::default(),
         }
     }
 }

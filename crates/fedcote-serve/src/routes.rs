@@ -91,7 +91,9 @@ impl Site {
             }
             ["api", "runs", name, "events"] => {
                 self.run(name)?;
-                let events = self.watch(name, last_event).ok_or_else(|| {
+                // The browser's own header is newer than the address that the script opened.
+                let asked = query.split('&').find_map(|pair| pair.strip_prefix("last="));
+                let events = self.watch(name, last_event.or(asked)).ok_or_else(|| {
                     Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "too many browsers are watching")
                 })?;
                 let mut response = Response::new(events);

@@ -62,7 +62,7 @@ impl Status {
         let child = children.state(name);
         let own = child.as_ref().is_some_and(|child| child.running);
         let running = own || Lock::is_taken(run);
-        let message = child.and_then(|child| child.message).filter(|_| !running);
+        let message = child.and_then(|child| child.message).filter(|_| !running && !finished);
         let state = match (running, finished, &message) {
             (true, ..) => "running",
             (_, true, _) => "finished",

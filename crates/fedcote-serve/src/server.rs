@@ -13,6 +13,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
+use crate::reply::Held;
 use crate::{Body, Error, Site};
 
 /// So many connections at once, well below what a process may have open. One more, and the idle one that is there
@@ -104,11 +105,11 @@ async fn accept(listener: TcpListener, site: Arc<Site>) {
             let service = service_fn(|request| {
                 let (site, waiting) = (Arc::clone(&site), Arc::clone(&waiting));
                 async move {
-                    waiting.fetch_add(1, Ordering::Relaxed);
-                    let response = site.respond(request).await;
-                    // A stream of events is busy as long as its connection lives.
-                    if !matches!(response.body(), Body::Events(_)) {
-                        waiting.fetch_sub(1, Ordering::Relaxed);
+                    let busy = Held::new(&waiting);
+                    let mut response = site.respond(request).await;
+                    // A stream of events is busy as long as it lives.
+                    if let Body::Events { held, .. } = response.body_mut() {
+                        *held = Some(busy);
                     }
                     Ok::<_, Infallible>(response)
                 }

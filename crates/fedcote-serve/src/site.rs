@@ -27,6 +27,9 @@ const PIECE_EVERY: Duration = Duration::from_millis(100);
 /// A sign of life on a quiet line, so that a vanished browser is noticed.
 const COMMENT_EVERY: Duration = Duration::from_secs(15);
 
+/// A browser that takes nothing for so long is let go.
+const STUCK: Duration = Duration::from_secs(60);
+
 /// A folder of runs as a web site.
 #[derive(Debug)]
 pub struct Site {
@@ -109,7 +112,7 @@ impl Site {
         // Two pieces wait at most; then the browser's own pace is waited for, here and nowhere else.
         let (sender, receiver) = mpsc::channel(2);
         tokio::spawn(feed(log, place, sender, permit));
-        Some(Body::Events(receiver))
+        Some(Body::Events { pieces: receiver, held: None })
     }
 
     fn log(&self, name: &str) -> Arc<Log> {
@@ -148,7 +151,8 @@ async fn feed(
         let (piece, next) = log.piece(place);
         if next > place {
             place = next;
-            if sender.send(piece).await.is_err() {
+            // One that takes nothing for so long is gone, or comes back by itself.
+            if sender.send_timeout(piece, STUCK).await.is_err() {
                 return;
             }
             tokio::time::sleep(PIECE_EVERY).await;
@@ -159,7 +163,8 @@ async fn feed(
             // The log outlives its readers, so that it cannot be gone.
             _ = growth.changed() => {}
             () = tokio::time::sleep(COMMENT_EVERY) => {
-                if sender.send(Bytes::from_static(b": still here\n\n")).await.is_err() {
+                let comment = Bytes::from_static(b": still here\n\n");
+                if sender.send_timeout(comment, STUCK).await.is_err() {
                     return;
                 }
             }

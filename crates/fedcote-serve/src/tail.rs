@@ -87,6 +87,7 @@ struct Run {
     round: u32,
     clients: bool,
     ended: bool,
+    read: bool,
 }
 
 /// What must be right in a line of `metrics.jsonl`.
@@ -127,20 +128,23 @@ impl Tail {
                 run.clients = true;
                 events.push(("clients", format!("{{\"run\":{},\"clients\":{text}}}", json!(key))));
             }
-            let was = run.ended;
             run.ended = folder.join("finished.json").exists();
-            if (!was || !run.ended) && budget > 0 && !self.full {
+            run.read &= run.ended;
+            if run.read || self.full {
+                continue;
+            }
+            if budget == 0 {
+                more = true;
+            } else {
                 let before = run.bytes;
                 if let Some(new) = new_lines(&self.root, &folder.join("metrics.jsonl"), run, budget)
                 {
-                    let read = run.bytes.saturating_sub(before);
-                    budget = budget.saturating_sub(read);
-                    more |= read > 0 && budget == 0;
+                    budget = budget.saturating_sub(run.bytes.saturating_sub(before));
+                    // An ended run is read once, to its end.
+                    run.read = run.ended && budget > 0;
+                    more |= budget == 0;
                     events.extend(new.events(&key));
                 }
-            } else if budget == 0 {
-                more = true;
-                run.ended = was;
             }
         }
         let status = self.look.is_multiple_of(LOCK_EVERY) || !events.is_empty();

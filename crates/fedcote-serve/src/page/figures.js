@@ -3,7 +3,11 @@
 import { figure, labelName, percent, svg, ticks } from "/assets/common.js";
 
 /** Accuracy over rounds, a line a scheme, with a mark at the round shown. */
-export function curves(width, height, schemes, rounds, shown) {
+export function curves(width, height, schemes, wanted, last, shown) {
+  // Of a long run the axis shows what there is, and grows.
+  let rounds = wanted;
+  if (wanted > 1000) for (rounds = 100; rounds < 1.1 * last; ) rounds *= String(rounds).startsWith("2") ? 2.5 : 2;
+  rounds = Math.min(wanted, rounds);
   const area = { left: 44, right: width - 12, top: 12, bottom: height - 34 };
   const all = schemes.flatMap((scheme) => scheme.points.map((point) => point[1]));
   const low = all.length ? Math.max(0, Math.floor(10 * Math.min(...all)) / 10) : 0;
@@ -23,7 +27,9 @@ export function curves(width, height, schemes, rounds, shown) {
   parts.push(svg("text", { class: "label", x: area.left + 4, y: area.top + 2 }, "%"));
   if (shown > 0) parts.push(svg("line", { class: "rule", x1: x(shown), x2: x(shown), y1: area.top, y2: area.bottom }));
   for (const { name, style, points, emphasised } of schemes) {
-    const path = points.map(([round, accuracy]) => `${x(round).toFixed(1)},${y(accuracy).toFixed(1)}`).join(" ");
+    // No screen has more points than these.
+    const every = Math.ceil(points.length / 1500);
+    const path = points.filter((_, at) => at % every === 0 || at === points.length - 1).map(([round, accuracy]) => `${x(round).toFixed(1)},${y(accuracy).toFixed(1)}`).join(" ");
     const weight = emphasised ? "thick" : "";
     const line = svg("polyline", { class: `line ${style[0]} ${style[1]} ${weight}`, points: path, "data-scheme": name, "data-points": points.length });
     parts.push(line);

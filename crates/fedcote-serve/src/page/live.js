@@ -10,7 +10,7 @@ const base = `/api/runs/${encodeURIComponent(name)}`;
 const state = new State();
 const map = new NetworkMap(find("map"));
 /** What is looked at; `round` null follows the run. */
-const view = { scheme: null, seed: null, round: null, places: [], placed: null };
+const view = { scheme: null, chosen: false, seed: null, round: null, places: [], placed: null };
 
 const key = () => `${view.scheme}/${view.seed}`;
 const shown = () => view.round ?? Math.max(1, state.runs.get(key())?.rounds.length ?? 1);
@@ -27,25 +27,27 @@ function pick() {
   const { schemes, seeds } = state.general;
   const begun = (scheme) => state.runs.get(`${scheme}/${view.seed}`)?.rounds.length;
   if (!seeds.includes(view.seed)) view.seed = seeds[0];
-  if (!schemes.includes(view.scheme)) {
+  if (!schemes.includes(view.scheme) || !view.chosen) {
     const fresh = schemes.includes("fedcote") ? "fedcote" : schemes[0];
     view.scheme = begun(fresh) ? fresh : (schemes.find(begun) ?? fresh);
   }
 }
 
+let told = "";
+
 function head() {
   const { schemes, seeds, rounds, clients, selected } = state.general;
   find("facts").textContent = `${plural(schemes.length, "scheme")} · ${plural(seeds.length, "seed")} · ${plural(rounds, "round")} · ${plural(clients, "client")}, ${plural(selected, "draw")} a round`;
   const now = state.status;
-  const word = now ? { running: "running", finished: "finished", stopped: "stopped", failed: "failed" }[now.state] : "";
+  const word = now ? { running: now.own ? "running" : "running elsewhere", finished: "finished", stopped: "stopped", failed: "failed" }[now.state] : "";
   if (find("state").textContent !== word) {
     find("state").textContent = word;
-    find("state").className = `state ${word}`;
+    find("state").className = `state ${now?.state ?? ""}`;
   }
   find("stop").hidden = !(now?.state === "running" && now.own);
   find("resume").hidden = !["stopped", "failed"].includes(now?.state);
   const notices = [now?.message, ...state.notices].filter(Boolean).join(" ");
-  if (notices) complain(notices);
+  if (notices !== told) complain((told = notices) || null);
   document.title = `${name} · ${word} · FedCote`;
 }
 
@@ -66,7 +68,7 @@ function accuracy() {
   const { schemes, rounds } = state.general;
   const lines = schemes.map((scheme, at) => ({ name: scheme, style: state.styles[at], points: state.curve(scheme), emphasised: scheme === view.scheme }));
   const width = Math.max(280, find("accuracy").clientWidth);
-  find("accuracy").replaceChildren(curves(width, Math.round(Math.min(340, 0.62 * width)), lines, rounds, shown()));
+  find("accuracy").replaceChildren(curves(width, Math.round(Math.min(340, 0.62 * width)), lines, rounds, state.last, shown()));
   const rows = schemes.map((scheme, at) => {
     const runs = state.of(scheme);
     const done = runs.reduce((sum, run) => sum + run.rounds.length, 0);
@@ -191,22 +193,39 @@ const draw = coalesced(() => {
   downloads();
 });
 
+let source = null;
+let last = "";
+
+/** Listens to the run, from the last event that was seen. */
 function listen() {
-  const source = new EventSource(`${base}/events`);
+  if (source || document.hidden) return;
+  source = new EventSource(`${base}/events${last ? `?last=${encodeURIComponent(last)}` : ""}`);
+  const mine = source;
   for (const kind of ["reset", "scenario", "status", "clients", "rounds", "cut", "diverged", "notice"]) {
-    source.addEventListener(kind, (event) => {
+    mine.addEventListener(kind, (event) => {
+      if (event.lastEventId) last = event.lastEventId;
       if (kind === "reset") view.placed = null;
       state.take(kind, JSON.parse(event.data));
       draw();
     });
   }
-  source.addEventListener("open", () => complain(null, find("connection")));
-  source.addEventListener("error", () => {
+  mine.addEventListener("open", () => complain(null, find("connection")));
+  mine.addEventListener("error", () => {
     complain("The connection is gone; trying again. Is `fedcote serve` still running?", find("connection"));
     // A refusal ends the browser's own attempts, a broken line does not.
-    if (source.readyState === EventSource.CLOSED) setTimeout(listen, 2000);
+    if (mine.readyState === EventSource.CLOSED && source === mine) {
+      source = null;
+      setTimeout(listen, 2000);
+    }
   });
 }
+
+/** A page that nobody looks at needs no line of its own: browsers have few of them for one server. */
+document.addEventListener("visibilitychange", () => {
+  if (!document.hidden) return listen();
+  source?.close();
+  source = null;
+});
 
 async function tell(verb) {
   complain(null);
@@ -232,6 +251,7 @@ find("follow").addEventListener("click", () => {
 });
 find("scheme").addEventListener("change", (event) => {
   view.scheme = event.target.value;
+  view.chosen = true;
   draw();
 });
 find("seed").addEventListener("change", (event) => {

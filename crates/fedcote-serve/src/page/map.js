@@ -2,36 +2,38 @@
 
 import { figure, svg } from "/assets/common.js";
 
-const SIZE = 400;
+/** Units across: the enlarged building is drawn smaller, so that marks and names look alike. */
+const SIZES = { cell: 400, building: 270, ring: 400 };
 const BOUNDS = [0.01, 0.1, 0.35, 0.6, 0.85];
 const step = (failure) => BOUNDS.filter((bound) => failure > bound).length;
 
-/** A square of the plane, `extent` metres across, drawn in SIZE units. */
+/** A square of the plane, `extent` metres across. */
 class View {
   constructor(name, middle, extent) {
-    Object.assign(this, { name, middle, scale: SIZE / extent });
+    const size = SIZES[name];
+    Object.assign(this, { name, middle, size, scale: size / extent });
     this.marks = new Map();
   }
 
   pixel(x, y) {
-    return [SIZE / 2 + (x - this.middle[0]) * this.scale, SIZE / 2 - (y - this.middle[1]) * this.scale];
+    return [this.size / 2 + (x - this.middle[0]) * this.scale, this.size / 2 - (y - this.middle[1]) * this.scale];
   }
 
   shows(x, y) {
     const [left, top] = this.pixel(x, y);
-    return left >= 0 && left <= SIZE && top >= 0 && top <= SIZE;
+    return left >= 0 && left <= this.size && top >= 0 && top <= this.size;
   }
 
   ground(plan) {
     const parts = [];
-    if (!plan) return [svg("rect", { class: "outdoor", width: SIZE, height: SIZE })];
-    if (this.name === "building") parts.push(svg("rect", { class: "outdoor", width: SIZE, height: SIZE }));
-    else parts.push(svg("circle", { class: "outdoor", cx: SIZE / 2, cy: SIZE / 2, r: plan.radius * this.scale - 1 }), svg("circle", { class: "axis", cx: SIZE / 2, cy: SIZE / 2, r: plan.radius * this.scale - 1 }));
+    if (!plan) return [svg("rect", { class: "outdoor", width: this.size, height: this.size })];
+    if (this.name === "building") parts.push(svg("rect", { class: "outdoor", width: this.size, height: this.size }));
+    else parts.push(svg("circle", { class: "outdoor", cx: this.size / 2, cy: this.size / 2, r: plan.radius * this.scale }), svg("circle", { class: "axis", cx: this.size / 2, cy: this.size / 2, r: plan.radius * this.scale }));
     const [x, y, width, depth] = plan.building;
     const [left, top] = this.pixel(x - width / 2, y + depth / 2);
     const box = { x: left, y: top, width: width * this.scale, height: depth * this.scale };
     parts.push(svg("rect", { class: "indoor", ...box }), svg("rect", { class: "line thin ink", ...box }));
-    parts.push(svg("text", { class: "note", x: 6, y: SIZE - 6 }, this.name === "building" ? "the building, enlarged" : `cell of ${plan.radius} m radius`));
+    parts.push(svg("text", { class: "note", x: 6, y: this.size - 6 }, this.name === "building" ? "the building, enlarged" : `cell of ${plan.radius} m radius`));
     return parts;
   }
 }
@@ -57,13 +59,13 @@ export class NetworkMap {
     if (plan) {
       const [x, y, width, depth] = plan.building;
       const inset = Math.max(width, depth) < 0.35 * plan.radius;
-      this.views.push(new View("cell", [0, 0], 2 * plan.radius));
+      this.views.push(new View("cell", [0, 0], 2.12 * plan.radius));
       if (inset) this.views.push(new View("building", [x, y], 1.25 * Math.max(width, depth)));
     } else this.views.push(new View("ring", [0, 0], 2.5));
     for (const view of this.views) {
       view.links = svg("g");
       view.layer = svg("g");
-      view.drawing = figure(SIZE, SIZE, "", ...view.ground(plan), view.links, view.layer, ...this.stations(view));
+      view.drawing = figure(view.size, view.size, "", ...view.ground(plan), view.links, view.layer, ...this.stations(view));
       view.drawing.classList.add(view.name);
       this.element.append(view.drawing);
     }

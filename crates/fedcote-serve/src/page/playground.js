@@ -50,8 +50,8 @@ function rows(asked) {
       { className: "client" },
       html("label", { for: id, htmlFor: id }, html("b", {}, client.id), html("span", { className: "facts" }, ` · ${held.length === LABELS ? "all" : held.join(", ")}`)),
       html("span", { className: "slide" }, slider, html("output", { htmlFor: id })),
-      value("selection", "drawn, FedAvg to FedCote:"),
-      value("appearance", "share in what arrives, FedAvg to FedCote:"),
+      value("selection", "drawn (FedAvg → FedCote)"),
+      value("appearance", "arrives (FedAvg → FedCote)"),
     );
   });
   find("clients").replaceChildren(...items);

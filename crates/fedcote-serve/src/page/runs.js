@@ -98,7 +98,11 @@ async function start(event) {
     if (key === "schemes") {
       const schemes = checks().filter((check) => check.checked).map((check) => check.value);
       if (schemes.join() !== listed(value).join()) settings[key] = JSON.stringify(schemes);
-    } else if (find(key) && find(key).value.trim() !== value) settings[key] = find(key).value.trim();
+    } else if (find(key)) {
+      const text = find(key).value.trim();
+      const given = key === "seeds" && !text.startsWith("[") ? `[${text}]` : text;
+      if (given !== value) settings[key] = given;
+    }
   }
   const unbalance = find("data.unbalance").value.trim();
   if (unbalance && unbalance !== chosen().settings["data.unbalance"]) settings["data.unbalance"] = unbalance;
