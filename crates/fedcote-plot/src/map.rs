@@ -64,6 +64,7 @@ const MARGIN: f64 = 16.0;
 const TOP: f64 = 40.0;
 const SIZE: f64 = 520.0;
 const SIDE: f64 = 216.0;
+const NARROW: f64 = 340.0;
 
 /// A part of the plane and where it is drawn.
 struct View {
@@ -148,25 +149,37 @@ fn step(failure: f64) -> usize {
     BOUNDS[1..6].iter().filter(|&&bound| failure > bound).count()
 }
 
-/// Draws the map.
+/// Draws the map, the enlarged building and the legend beside it.
 pub fn map(map: &Map) -> Svg {
-    let width = SIZE + SIDE + 3.0 * MARGIN;
-    let height = SIZE + TOP + MARGIN;
-    let mut svg = Svg::new(width, height, &map.title, &describe(map));
-    svg.text(MARGIN, 24.0, Anchor::Start, "head", &map.title);
-
     let area = Area { x: MARGIN, y: TOP, width: SIZE, height: SIZE };
+    draw_in(map, area, (SIZE + 2.0 * MARGIN, TOP))
+}
+
+/// Draws the map for a phone: the enlarged building and the legend below it.
+pub fn narrow(map: &Map) -> Svg {
+    let area = Area { x: 0.0, y: TOP, width: NARROW, height: NARROW };
+    draw_in(map, area, (0.0, TOP + NARROW + MARGIN))
+}
+
+/// The cell in an area, the rest from the corner `(left, top)` downwards.
+fn draw_in(map: &Map, area: Area, (left, top): (f64, f64)) -> Svg {
+    let [east, north, long, deep] = map.building;
+    let extent = 1.25 * long.max(deep);
+    let side = Area { x: left, y: top + 20.0, width: SIDE, height: SIDE };
+    let inset =
+        (long.max(deep) < 0.35 * map.radius).then(|| View::new(side, (east, north), extent));
+    let below = if inset.is_some() { side.bottom() + 24.0 } else { top + 8.0 };
+
+    let width = area.right().max(left + SIDE) + area.x;
+    let height = (area.bottom() + MARGIN).max(below + legend::height(map));
+    let mut svg = Svg::new(width, height, &map.title, &describe(map));
+    svg.text(area.x, 24.0, Anchor::Start, "head", &map.title);
+
     let whole = View::new(area, (0.0, 0.0), 2.0 * map.radius);
     let (x, y) = whole.pixel((0.0, 0.0));
     svg.circle(x, y, map.radius * whole.scale, "outdoor");
     svg.circle(x, y, map.radius * whole.scale, "axis");
     whole.building(&mut svg, map.building);
-
-    let [east, north, long, deep] = map.building;
-    let extent = 1.25 * long.max(deep);
-    let side = Area { x: SIZE + 2.0 * MARGIN, y: TOP + 20.0, width: SIDE, height: SIDE };
-    let inset =
-        (long.max(deep) < 0.35 * map.radius).then(|| View::new(side, (east, north), extent));
 
     // The many are thinned out evenly, so that the picture keeps its shares.
     let every = map.clients.len().div_ceil(MOST).max(1);
@@ -174,23 +187,22 @@ pub fn map(map: &Map) -> Svg {
     let in_inset = |at: (f64, f64)| inset.as_ref().is_some_and(|inset| inset.shows(at));
 
     routes(&mut svg, &whole, &shown);
-    if let Some(inset) = &inset {
+    // Beside each other they are connected; below, the lines would cross the map.
+    if let Some(inset) = inset.as_ref().filter(|inset| inset.area.x > area.right()) {
         connect(&mut svg, &whole, inset, map.building);
     }
     let outside = |at: (f64, f64)| !in_inset(at);
     draw(&mut svg, &whole, map, &shown, outside);
     whole.scale_bar(&mut svg, area.x + 4.0, area.bottom() - 6.0);
 
-    let mut below = TOP + 8.0;
     if let Some(inset) = &inset {
-        svg.text(side.x, TOP + 10.0, Anchor::Start, "name", "The building, enlarged");
+        svg.text(side.x, top + 10.0, Anchor::Start, "name", "The building, enlarged");
         svg.rect(side.x, side.y, side.width, side.height, "outdoor");
         inset.building(&mut svg, map.building);
         routes(&mut svg, inset, &shown);
         svg.rect(side.x, side.y, side.width, side.height, "axis");
         draw(&mut svg, inset, map, &shown, in_inset);
         inset.scale_bar(&mut svg, side.x + 8.0, side.bottom() - 8.0);
-        below = side.bottom() + 24.0;
     }
     legend::draw(&mut svg, map, side.x, below, every);
     svg

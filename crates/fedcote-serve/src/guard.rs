@@ -111,8 +111,8 @@ impl Guard {
         if from_cookie || bearer.is_some_and(|value| same(value, token)) {
             return Ok(Pass::Known);
         }
-        let asked = query.split('&').filter_map(|pair| pair.strip_prefix("token="));
-        match asked.last() {
+        let mut asked = query.split('&').filter_map(|pair| pair.strip_prefix("token="));
+        match asked.next_back() {
             Some(value) if same(value, token) => {
                 Ok(Pass::New(format!("{name}={token}; Path=/; HttpOnly; SameSite=Strict")))
             }

@@ -4,6 +4,13 @@ use super::{BOUNDS, Map, SIDE, marks};
 use crate::svg::{Anchor, Svg};
 use crate::theme::STEPS;
 
+/// An upper bound of the legend's height.
+pub fn height(map: &Map) -> f64 {
+    let standards = map.standards.len().div_ceil(2) as f64;
+    // Scale and standards, then stations, walkers and the remark on those not shown.
+    59.0 + 22.0 * standards + 26.0 * (map.stations.len() as f64 + 2.0)
+}
+
 /// Draws the legend with its upper left corner here.
 pub fn draw(svg: &mut Svg, map: &Map, x: f64, y: f64, every: usize) {
     let mut y = y;

@@ -87,3 +87,22 @@ fn clipping_keeps_what_is_in_view() {
     let [enters, _] = view.clip((60.0, 0.0), (0.0, 90.0)).unwrap();
     assert_eq!(enters, (100.0, 35.0));
 }
+
+#[test]
+fn on_a_phone_everything_is_there_and_within_the_sheet() {
+    let mut plan = small();
+    plan.stations =
+        (0..3).map(|n| Station { name: n.to_string(), ..plan.stations[0].clone() }).collect();
+    let (wide, narrow) = (map(&plan).document(), narrow(&plan).document());
+    let count = |text: &str| text.matches("client ").count();
+    assert_eq!(count(&wide), count(&narrow));
+    let tree = roxmltree::Document::parse(&narrow).unwrap();
+    let number = |node: roxmltree::Node, key: &str| node.attribute(key)?.parse::<f64>().ok();
+    let root = tree.root_element();
+    let (width, height) = (number(root, "width").unwrap(), number(root, "height").unwrap());
+    assert!(width <= 360.0, "{width}");
+    for node in tree.descendants().filter(|node| node.has_tag_name("text")) {
+        let (x, y) = (number(node, "x").unwrap(), number(node, "y").unwrap());
+        assert!((0.0..=width).contains(&x) && (0.0..=height).contains(&y), "{node:?}");
+    }
+}

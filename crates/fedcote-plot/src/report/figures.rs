@@ -24,13 +24,13 @@ pub struct Figure {
     pub caption: String,
     /// For wide screens and print.
     pub wide: Svg,
-    /// For phones; `None` when the wide one should rather be scrolled.
-    pub narrow: Option<Svg>,
+    /// For phones.
+    pub narrow: Svg,
 }
 
 impl Figure {
     pub(super) fn new(id: &'static str, caption: &str, draw: impl Fn(f64) -> Svg) -> Self {
-        Self { id, caption: caption.to_owned(), wide: draw(WIDE), narrow: Some(draw(NARROW)) }
+        Self { id, caption: caption.to_owned(), wide: draw(WIDE), narrow: draw(NARROW) }
     }
 }
 
@@ -247,7 +247,7 @@ fn network(run: &Run) -> Option<Figure> {
         });
     }
     let separation = number("separation_m", 30.0);
-    let wide = map::map(&Map {
+    let plan = Map {
         title: format!("The network before round 1, seed {}", seed.name),
         radius: number("cell_radius_m", 200.0),
         building: [
@@ -262,11 +262,11 @@ fn network(run: &Run) -> Option<Figure> {
         ],
         standards,
         clients: shown,
-    });
+    };
     let caption =
         "Where clients stand, by which standard they send, and how often their uploads fail."
             .to_owned();
-    Some(Figure { id: "network", caption, wide, narrow: None })
+    Some(Figure { id: "network", caption, wide: map::map(&plan), narrow: map::narrow(&plan) })
 }
 
 /// The number that a line `key = number` gives.

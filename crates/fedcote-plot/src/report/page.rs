@@ -228,24 +228,12 @@ fn shell(word: &str) -> String {
 
 fn show(figure: &Figure, prefix: &str) -> String {
     let mut out = format!("<figure id=\"figure-{prefix}{}\">", figure.id);
-    match &figure.narrow {
-        Some(narrow) => {
-            let _ = write!(
-                out,
-                "<div class=\"wide\">{}</div><div class=\"narrow\">{}</div>",
-                figure.wide.inline(),
-                narrow.inline()
-            );
-        }
-        None => {
-            let _ = write!(
-                out,
-                "<div class=\"pan\" role=\"region\" aria-label=\"{}\" tabindex=\"0\">{}</div>",
-                Escaped(figure.wide.title()),
-                figure.wide.inline()
-            );
-        }
-    }
+    let _ = write!(
+        out,
+        "<div class=\"wide\">{}</div><div class=\"narrow\">{}</div>",
+        figure.wide.inline(),
+        figure.narrow.inline()
+    );
     if !figure.caption.is_empty() {
         let _ = write!(out, "<figcaption>{}</figcaption>", Escaped(&figure.caption));
     }
