@@ -91,7 +91,7 @@ class Federation:
         copies = np.array([arrival["copies"] for arrival in round_["arrived"]], float)
         updates = np.array(
             [self.upload(a["client"], a["batches"], round_["rate"]) for a in round_["arrived"]]
-        ).reshape(len(clients), -1)
+        ).reshape(len(clients), self.model.size)
         old = self.model
         rule = getattr(self, self.scheme["aggregation"].replace("-", "_"))
         self.model = rule(round_, clients, copies, updates)
