@@ -1,11 +1,14 @@
 //! Fuzz targets: scenario files, checkpoints and the files of run folders.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use crate::Scenario;
+use fedcote_learn::data::SetKind;
+
 use crate::folder::{checkpoint, kept};
 use crate::saved::Saved;
 use crate::scenario::PRESETS;
+use crate::{Scenario, World};
 
 #[path = "../../../fuzz/mutate.rs"]
 mod mutate;
@@ -17,6 +20,8 @@ seeds = [1, 2]
 schemes = ["fedavg", "mine"]
 [data]
 set = "synthetic"
+samples = 200
+features = 4
 partition = "dirichlet"
 concentration = 0.5
 [model]
@@ -71,10 +76,28 @@ fn scenarios() {
                 let printed = scenario.to_toml();
                 let again = Scenario::parse("printed", &printed, &[], Path::new("."));
                 assert_eq!(again.expect("it was printed"), scenario);
+                make(scenario);
             }
             Err(error) => assert!(error.to_string().starts_with("fuzzed"), "{error}"),
         }
     });
+}
+
+/// Makes the world of a small scenario: data, partition, model, network; it works or is refused.
+fn make(scenario: Scenario) {
+    let data = &scenario.data;
+    let small = data.set == SetKind::Synthetic
+        && data.samples.is_none_or(|samples| samples <= 1000)
+        && data.features.is_none_or(|features| features <= 30)
+        && scenario.general.clients <= 50
+        && scenario.model.hidden.as_ref().is_none_or(|sizes| sizes.iter().sum::<usize>() < 100);
+    // Traces are fuzzed where they are read.
+    if small && scenario.network.file.is_none() {
+        let data = fedcote_learn::data::load(data, &scenario.base).expect("its settings are right");
+        if let Ok(world) = World::new(Arc::new(scenario), data, 1) {
+            assert_eq!(world.partition.len(), world.federation.len());
+        }
+    }
 }
 
 #[test]

@@ -158,6 +158,9 @@ impl Default for ModelSpec {
     }
 }
 
+/// A model of 4 GiB: more is a slip of the pen.
+const MOST_PARAMETERS: usize = 1 << 30;
+
 /// The model that a specification describes, for samples of this shape.
 pub fn build(spec: &ModelSpec, shape: Shape, classes: usize) -> Result<Box<dyn Model>, Error> {
     if spec.hidden.is_some() && spec.kind != ModelKind::Mlp {
@@ -177,6 +180,12 @@ pub fn build(spec: &ModelSpec, shape: Shape, classes: usize) -> Result<Box<dyn M
         return Err(Error::setting("model.hidden", "a layer of size 0; every size is at least 1"));
     }
     let sizes = [&[shape.len()], hidden, &[classes]].concat();
+    let layers = sizes.windows(2).map(|size| size[1].checked_mul(size[0].checked_add(1)?));
+    let parameters = layers.fold(Some(0_usize), |sum, layer| sum?.checked_add(layer?));
+    if parameters.is_none_or(|parameters| parameters > MOST_PARAMETERS) {
+        let reason = format!("layers with more than {MOST_PARAMETERS} weights; make them smaller");
+        return Err(Error::setting("model.hidden", reason));
+    }
     Ok(Box::new(Mlp::new(&sizes)))
 }
 

@@ -67,6 +67,15 @@ fn wrong_values_name_line_and_key() {
     assert!(refusal(text).starts_with("mine.toml:2: training.local_steps: "), "{}", refusal(text));
 }
 
+/// Found by fuzzing: the number of weights overflowed, in a panic.
+#[test]
+fn a_model_larger_than_memory_is_refused() {
+    for sizes in ["[9223372036854775807]", "[1000000, 1000000]", "[1, 18446744073709551, 1]"] {
+        let told = refusal(&format!("[model]\nkind = \"mlp\"\nhidden = {sizes}\n"));
+        assert!(told.starts_with("mine.toml:3: model.hidden: layers with more than"), "{told}");
+    }
+}
+
 #[test]
 fn overrides_are_blamed_for_their_own_mistakes() {
     assert_eq!(
