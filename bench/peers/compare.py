@@ -3,7 +3,7 @@
     python compare.py FEDCOTE FOLDER NAME=PYTHON…
 
 FEDCOTE is the program, FOLDER a place for files, and each NAME=PYTHON an interpreter that has the peer NAME, whose
-script is with_NAME.py. Prints tables in Markdown.
+script is with_NAME.py. Prints tables in Markdown. FEDCOTE_REPEATS says how often instead of three times.
 """
 
 import ast
@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).parent
-REPEATS = 3
+REPEATS = int(os.environ.get("FEDCOTE_REPEATS", "3"))
 ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 #: Name, scenario, what the peers need of it beyond the failure probabilities.
@@ -46,7 +46,9 @@ def measure(command):
     child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode != 0:
         sys.exit(f"{command} ended with {child.returncode}\n{text[-2000:]}")
-    return text, time.perf_counter() - begun, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1e3
+    cost = time.perf_counter() - begun, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1e3
+    print(f"{Path(command[0]).parents[1].name} {command[1]}: {cost[0]:.1f} s, {cost[1]:.1f} s of processor", file=sys.stderr)
+    return text, *cost
 
 
 def lines(path):
@@ -67,6 +69,7 @@ def main():
     images = folder / "mnist"
     subprocess.run([program, "data", "export", "mnist", "--into", images], check=True, stdout=subprocess.DEVNULL)
     for name, scenario, numbers in SETTINGS:
+        print(f"{name} …", file=sys.stderr)
         found = {}
         for seed in range(1, REPEATS + 1):
             network = measure([program, "network", scenario, "--seed", seed, "--json"])[0]
@@ -104,7 +107,7 @@ def table(name, scenario, found):
         print(
             f"| {side} | {min(wall):.2f} | {min(wall) / best[0]:.1f} | {min(processor):.2f} "
             f"| {min(processor) / best[1]:.1f} | {min(inner):.2f} | {max(memory):.0f} | {size} "
-            f"| {statistics.mean(accuracy):.2f} ± {statistics.stdev(accuracy):.2f} |",
+            f"| {statistics.mean(accuracy):.2f} ± {statistics.stdev(accuracy) if REPEATS > 1 else 0:.2f} |",
             flush=True,
         )
 
