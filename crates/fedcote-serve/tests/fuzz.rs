@@ -52,9 +52,17 @@ fn request(bytes: &[u8]) -> Option<Request<Full<Bytes>>> {
     let mut lines = bytes[..end].split(|&byte| byte == b'\n');
     let mut first = lines.next()?.splitn(2, |&byte| byte == b' ');
     let mut request = Request::builder().method(first.next()?).uri(first.next()?);
-    for line in lines {
-        let at = line.iter().position(|&byte| byte == b':')?;
-        request = request.header(&line[..at], line[at + 1..].trim_ascii());
+    // Every other request comes as our own page would send it, so that it gets past the guard.
+    if bytes.len().is_multiple_of(2) {
+        request = request
+            .header("host", "localhost")
+            .header("origin", "http://localhost")
+            .header("content-type", "application/json");
+    } else {
+        for line in lines {
+            let at = line.iter().position(|&byte| byte == b':')?;
+            request = request.header(&line[..at], line[at + 1..].trim_ascii());
+        }
     }
     let body = bytes.get(end + 2..).unwrap_or_default();
     request.body(Full::new(Bytes::copy_from_slice(body))).ok()
