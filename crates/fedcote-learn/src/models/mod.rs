@@ -180,8 +180,9 @@ pub fn build(spec: &ModelSpec, shape: Shape, classes: usize) -> Result<Box<dyn M
         return Err(Error::setting("model.hidden", "a layer of size 0; every size is at least 1"));
     }
     let sizes = [&[shape.len()], hidden, &[classes]].concat();
-    let layers = sizes.windows(2).map(|size| size[1].checked_mul(size[0].checked_add(1)?));
-    let parameters = layers.fold(Some(0_usize), |sum, layer| sum?.checked_add(layer?));
+    let parameters = sizes.windows(2).try_fold(0_usize, |sum, size| {
+        sum.checked_add(size[1].checked_mul(size[0].checked_add(1)?)?)
+    });
     if parameters.is_none_or(|parameters| parameters > MOST_PARAMETERS) {
         let reason = format!("layers with more than {MOST_PARAMETERS} weights; make them smaller");
         return Err(Error::setting("model.hidden", reason));
