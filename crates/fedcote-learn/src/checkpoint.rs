@@ -84,7 +84,7 @@ pub fn write(path: &Path, contents: &[u8]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Removes from a folder what interrupted [`write`]s left there. Nobody may be writing in it; a folder that is not there
+/// Removes from a folder what an interrupted [`write()`] left there. Nobody may be writing in it; a folder that is not there
 /// has nothing to remove.
 pub fn sweep(folder: &Path) -> io::Result<()> {
     let entries = match fs::read_dir(folder) {
