@@ -34,4 +34,4 @@ struct Readme;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
-struct Readme;
+struct CrateReadme;
