@@ -106,7 +106,7 @@ fn a_file_is_read_by_name_and_flags_override_it() {
     let path = path.to_str().expect("text");
     assert_eq!(json(&["select", path, "--json"], ""), json(&["select", "-", "--json"], PAIR));
     assert_eq!(json(&["select", path, "--json", "--selected", "7"], "")["selected"], 7);
-    let strict = json(&["select", path, "--json", "--threshold", "0.5"], "");
+    let strict = json(&["select", path, "--json", "--threshold", "0.5", "--no-coverage"], "");
     assert_eq!(strict["clients"][1]["eligible"], false);
     assert_eq!(strict["clients"][1]["selection"], 0.0);
     let error = refusal(&["select", "no-such-file.json"], b"");
