@@ -60,8 +60,8 @@ fn a_report_has_every_section_and_needs_no_network() {
         assert!(html.contains(&format!(" id=\"{id}\"")), "no section {id}");
         assert!(html.contains(&format!("href=\"#{id}\"")), "{id} is not in the contents");
     }
-    // Nine figures, all but the map for two widths.
-    assert_eq!(check_figures(&html), 17);
+    // Nine figures for two widths.
+    assert_eq!(check_figures(&html), 18);
     let addresses = html.replace("http://www.w3.org/2000/svg", "");
     assert!(
         !addresses.contains("http:") && !addresses.contains("https:") && !html.contains("<script")
@@ -113,7 +113,7 @@ fn several_folders_are_compared() {
     let html = fs::read_to_string(&out).unwrap();
     assert!(html.contains("Comparison of 2 runs") && html.contains("id=\"run2-labels\""));
     // Two figures of the comparison, for two widths, and eight a folder.
-    assert_eq!(check_figures(&html), 4 + 2 * 15);
+    assert_eq!(check_figures(&html), 4 + 2 * 16);
 }
 
 #[test]
