@@ -46,7 +46,7 @@ fn watched(fedcote: &Path, out: &Path) -> Result<(), String> {
     let [alone, beside, within] = best;
     let growth = |seconds: f64| 100.0 * (seconds / alone - 1.0);
     println!(
-        "CPU seconds of a run (quickstart, 300 rounds, three schemes, one seed), best of {REPEATS} interleaved"
+        "CPU seconds of a run (quickstart, 300 rounds, one seed), best of {REPEATS} interleaved"
     );
     println!("{:<54} {alone:>6.2}", "nobody watches");
     println!(
