@@ -305,10 +305,7 @@ fn parameters_out_of_range_are_refused() {
     };
     assert_eq!(refused(options(1.5, 1.0, 0.0)), "threshold: must be from 0 to 1, is 1.5");
     assert_eq!(refused(options(0.5, 0.0, 0.0)), "kappa: must be above 0 and finite, is 0");
-    assert_eq!(
-        refused(options(0.5, 1.0, -1.0)),
-        "efficiency: must be from 0 to 1000000, is -1"
-    );
+    assert_eq!(refused(options(0.5, 1.0, -1.0)), "efficiency: must be from 0 to 1000000, is -1");
     let gradient = |k_apx, tolerance| Options {
         method: Method::Gradient { k_apx, max_steps: 10, tolerance },
         ..Options::default()
