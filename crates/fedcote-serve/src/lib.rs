@@ -1,8 +1,8 @@
 //! The live page: runs as they happen, in a browser.
 //!
-//! The run folder on disk is the source of truth. The page reads along ([`mod@tail`]) and never talks to a run, so that a
+//! The run folder on disk is the source of truth. The page reads along (`tail.rs`) and never talks to a run, so that a
 //! slow or vanished browser cannot slow one down, and runs of other processes show as well. Runs started from the page
-//! are processes of their own ([`mod@children`]).
+//! are processes of their own (`children.rs`).
 //!
 //! [`Site::respond`] answers one request, without any socket; [`serve`] puts it behind one.
 #![deny(missing_docs)]
