@@ -10,8 +10,9 @@ use fedcote_learn::data::Dataset;
 use serde::Serialize;
 
 use crate::Error;
-use crate::engine::{Engine, Outcome, RoundReport};
+use crate::engine::{Engine, Outcome};
 use crate::folder::{Finished, Lock, RunFolder, Seals};
+use crate::report::RoundReport;
 use crate::scenario::Scenario;
 use crate::summary::{RunSummary, SchemeSummary, Summary};
 use crate::world::World;
@@ -386,7 +387,7 @@ fn play_round(
     let general = &scenario.general;
     let due = |every: u32| round.is_multiple_of(every) || round == general.rounds;
     if due(general.evaluate_every) {
-        report.evaluation = Some(engine.evaluate(due(general.train_loss_every)));
+        engine.evaluate(&mut report, due(general.train_loss_every));
     }
     Ok(Some(report))
 }

@@ -14,6 +14,7 @@ mod fuzz;
 pub mod hostile;
 pub mod local;
 pub mod part;
+mod report;
 pub mod saved;
 pub mod scenario;
 pub mod scheme;
@@ -23,8 +24,9 @@ pub mod summary;
 pub mod vector;
 mod world;
 
-pub use engine::{Engine, Outcome, RoundEvaluation, RoundReport};
+pub use engine::{Engine, Outcome};
 pub use error::Error;
+pub use report::RoundReport;
 pub use scenario::Scenario;
 pub use world::World;
 

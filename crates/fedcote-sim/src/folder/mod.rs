@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use crate::Error;
-use crate::engine::RoundReport;
+use crate::report::RoundReport;
 use crate::saved::Saved;
 use crate::scenario::Scenario;
 
