@@ -128,8 +128,7 @@ fn an_interrupt_saves_and_says_how_to_go_on() {
     let done = child.wait_with_output().unwrap();
     assert_eq!(done.status.code(), Some(1));
     let told = text(&done.stderr);
-    let advice =
-        "interrupted; go on with: fedcote run mine.toml --set rounds=1000000 --resume --out long";
+    let advice = "interrupted; go on with: fedcote run --resume --out long";
     assert!(told.contains(advice), "{told}");
     assert!(folder.path().join("long/fedavg/1/checkpoint/state.safetensors").is_file());
 }

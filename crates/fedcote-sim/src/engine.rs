@@ -105,7 +105,7 @@ impl Engine {
 
     /// Bytes of server state that grow with the number of clients.
     pub fn server_memory(&self) -> usize {
-        self.aggregation.memory()
+        self.selection.memory() + self.aggregation.memory()
     }
 
     /// Plays one round.
@@ -126,7 +126,7 @@ impl Engine {
     /// there is nothing to wait for.
     fn pass(&self, round: u32) -> Result<Outcome, Error> {
         if !self.world.network.moves() {
-            return Err(Error::NothingArrives { round, attempts: 0 });
+            return Err(Error::NobodyCanArrive { round });
         }
         Ok(Outcome::Done(RoundReport { round, ..RoundReport::default() }))
     }
