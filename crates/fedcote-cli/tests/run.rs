@@ -139,8 +139,8 @@ fn wrong_requests_get_one_line_and_status_2() {
     fs::write(folder.path().join("bad.toml"), "rounds = 3\nschemes = [\"fedavg\"]\nclients = -3\n")
         .unwrap();
     fs::write(folder.path().join("binary.toml"), [0xff, 0xfe, 0x00]).unwrap();
-    fs::create_dir(folder.path().join("used")).unwrap();
-    fs::create_dir(folder.path().join("used/fedavg")).unwrap();
+    fs::create_dir_all(folder.path().join("used/fedavg/1")).unwrap();
+    fs::write(folder.path().join("used/fedavg/1/config.toml"), "").unwrap();
     for (words, expected) in [
         (vec!["run", "nothing.toml"], "nothing.toml: no such file or preset"),
         (vec!["run", "bad.toml"], "bad.toml:3: clients: "),
