@@ -30,7 +30,7 @@ pub struct SchemeConfig {
     pub kappa: Option<f64>,
     /// `fedcote`, exact: price of a failed draw; 0 unless told.
     pub efficiency: Option<f64>,
-    /// `fedcote`, `tf-aggregation`: clients that fail more often are left out; 0.85 unless told.
+    /// `fedcote`, `tf-aggregation`: clients that fail more often are left out; 0.85 unless told, in `fedcote-memory` 0.95.
     pub threshold: Option<f64>,
     /// `fedcote`: the threshold must not lose a label; true unless told.
     pub coverage: Option<bool>,

@@ -75,6 +75,8 @@ pub(super) fn named(name: &str) -> Option<SchemeConfig> {
             draws: Some(fedcote::Draws::Systematic),
             aim: Some(AimKind::Freshness),
             aggregation: Some(A::Memory),
+            // Who is remembered may come rarely; leaving out fewer clients leaves out less data.
+            threshold: Some(0.95),
             ..fedcote
         },
         "fedcote-matched" => SchemeConfig { aggregation: Some(A::LabelMatched), ..fedcote },
