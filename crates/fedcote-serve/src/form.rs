@@ -167,7 +167,7 @@ mod tests {
     fn mistakes_are_told_at_their_field() {
         for (key, value, reason) in [
             ("rounds", "0", "must be at least 1"),
-            ("rounds", "many", "invalid type"),
+            ("rounds", "many", "is not a whole number"),
             ("rounds", "3\nclients = 4", "one short line"),
             ("schemes", "[\"fedcoat\"]", "fedcote"),
             ("seeds", "[]", "at least one seed"),
