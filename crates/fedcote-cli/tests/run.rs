@@ -233,20 +233,6 @@ fn shorthands_are_keys() {
     assert_eq!(printed(&["--rounds", "7", "--seeds", "4,1-3"]), keys);
 }
 
-/// Nothing was tried, and more clients would not have helped.
-#[test]
-fn a_network_that_loses_everything_is_told_as_it_is() {
-    let folder = folder();
-    let words = ["run", "mine.toml", "--set", "network.device_failure=1", "--json"];
-    let failed = output(folder.path(), &words);
-    assert_eq!(failed.status.code(), Some(1));
-    let told = text(&failed.stderr);
-    assert!(
-        told.contains("no upload can ever arrive: everyone who may be selected fails"),
-        "{told}"
-    );
-}
-
 #[test]
 fn the_program_says_its_own_name() {
     let shown = text(&output(Path::new("."), &["-V"]).stdout);

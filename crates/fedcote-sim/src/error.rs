@@ -39,26 +39,16 @@ pub enum Error {
     #[error(transparent)]
     Learning(#[from] fedcote_learn::Error),
     /// Nobody's upload can arrive, or none did in very many attempts.
-    #[error("round {round}: {}", alone(*attempts))]
+    #[error(
+        "round {round}: no upload arrived in {attempts} attempts; failure probabilities leave the \
+         server alone: lower them or select more clients a round"
+    )]
     NothingArrives {
         /// The round.
         round: u32,
-        /// How often the uploads were tried; 0 when nobody can ever arrive.
+        /// How often the uploads were tried.
         attempts: u32,
     },
-}
-
-/// Why nothing arrives, and what to do.
-fn alone(attempts: u32) -> String {
-    match attempts {
-        0 => "no upload can ever arrive: everyone who may be selected fails with probability 1; lower \
-              network.device_failure and the other failure probabilities"
-            .to_owned(),
-        _ => format!(
-            "no upload arrived in {attempts} attempts; failure probabilities leave the server alone: lower them or \
-             select more clients a round"
-        ),
-    }
 }
 
 impl Error {
