@@ -136,8 +136,7 @@ fn an_interrupt_saves_and_says_how_to_go_on() {
     let done = child.wait_with_output().unwrap();
     assert_eq!(done.status.code(), Some(1));
     let told = text(&done.stderr);
-    let advice =
-        "interrupted; go on with: fedcote run mine.toml --set rounds=1000000 --resume --out long";
+    let advice = "interrupted; go on with: fedcote run --resume --out long";
     assert!(told.contains(advice), "{told}");
     assert!(folder.path().join("long/fedavg/1/checkpoint/state.safetensors").is_file());
 }
@@ -148,12 +147,21 @@ fn wrong_requests_get_one_line_and_status_2() {
     fs::write(folder.path().join("bad.toml"), "rounds = 3\nschemes = [\"fedavg\"]\nclients = -3\n")
         .unwrap();
     fs::write(folder.path().join("binary.toml"), [0xff, 0xfe, 0x00]).unwrap();
-    fs::create_dir(folder.path().join("used")).unwrap();
-    fs::create_dir(folder.path().join("used/fedavg")).unwrap();
+    fs::write(folder.path().join("trace.csv"), "round,client,failure\n1,1,2\n").unwrap();
+    let traced = SCENARIO.replace("kind = \"fixed\"", "kind = \"trace\"\nfile = \"trace.csv\"");
+    fs::write(folder.path().join("traced.toml"), traced).unwrap();
+    fs::create_dir_all(folder.path().join("used/fedavg/1")).unwrap();
+    fs::write(folder.path().join("used/fedavg/1/config.toml"), "").unwrap();
     for (words, expected) in [
         (vec!["run", "nothing.toml"], "nothing.toml: no such file or preset"),
         (vec!["run", "bad.toml"], "bad.toml:3: clients: "),
         (vec!["run", "binary.toml"], "binary.toml: not a text file"),
+        // Used to leave a folder, numbered anew each time.
+        (vec!["run", "traced.toml"], "trace.csv:2: failure \"2\" is not between 0 and 1"),
+        (
+            vec!["run", "mine.toml", "--set", "clients=601", "--set", "network.failure=0"],
+            "data.partition",
+        ),
         (vec!["run", "mine.toml", "--set", "rounds"], "--set rounds: expected key=value"),
         (vec!["run", "mine.toml", "--set", "tranining.rate=1"], "did you mean `training`?"),
         (vec!["run", "mine.toml", "--out", "used"], "used: has runs already; add --resume"),

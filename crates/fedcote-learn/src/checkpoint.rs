@@ -93,8 +93,7 @@ pub fn sweep(folder: &Path) -> io::Result<()> {
     };
     for entry in entries {
         let path = entry?.path();
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        if name.starts_with('.') && name.ends_with(".part") {
+        if path.file_name().and_then(|name| name.to_str()).is_some_and(is_part) {
             fs::remove_file(&path)?;
         }
     }
@@ -105,6 +104,14 @@ fn write_to(path: &Path, contents: &[u8]) -> io::Result<()> {
     let mut file = File::create_new(path)?;
     file.write_all(contents)?;
     file.sync_all()
+}
+
+/// Whether a name is one that [`beside`] makes: `.NAME.PROCESS.NUMBER.part`. Others' files are none of ours.
+fn is_part(name: &str) -> bool {
+    let parts = name.strip_prefix('.').and_then(|name| name.strip_suffix(".part"));
+    let mut parts = parts.unwrap_or_default().rsplitn(3, '.');
+    let mut number = || parts.next().is_some_and(|part| part.parse::<u64>().is_ok());
+    number() && number() && parts.next().is_some_and(|name| !name.is_empty())
 }
 
 /// A name in the same folder that no other write uses.

@@ -6,11 +6,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use fedcote_sim::RoundReport;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::Error;
-use crate::summary::{Statistic, Summary};
+use fedcote_sim::summary::{RunSummary, SchemeSummary, Spread, tail_rounds};
 
 /// A run folder: one scenario, some schemes, some seeds.
 #[derive(Clone, Debug)]
@@ -24,7 +25,7 @@ pub struct Run {
     /// The text of `scenario.toml`.
     pub scenario: Option<String>,
     /// The number of rounds that the scenario asks for, or the most that any run has.
-    pub rounds: u64,
+    pub rounds: u32,
     /// The command that made the run.
     pub command: Option<String>,
     /// The version that made the run.
@@ -39,7 +40,7 @@ pub struct Scheme {
     /// One run a seed, ascending.
     pub seeds: Vec<Seed>,
     /// What the summary says of it, or, without a summary, what the metrics say.
-    pub summary: Summary,
+    pub summary: SchemeSummary,
 }
 
 /// One run of one scheme.
@@ -48,48 +49,11 @@ pub struct Seed {
     /// The seed, as the folder is named.
     pub name: String,
     /// What happened, round by round, ascending.
-    pub rounds: Vec<Round>,
+    pub rounds: Vec<RoundReport>,
     /// The round in which the model ceased to be finite.
-    pub diverged_at: Option<u64>,
+    pub diverged_at: Option<u32>,
     /// The clients as they were before the first round.
     pub clients: Option<Clients>,
-}
-
-/// A line of `metrics.jsonl`.
-#[derive(Clone, Debug, Deserialize)]
-pub struct Round {
-    /// Its number.
-    pub round: u64,
-    /// Clients that were drawn, with the number of copies.
-    #[serde(default)]
-    pub selected: Vec<(u32, u32)>,
-    /// Clients whose uploads arrived, with the number that did.
-    #[serde(default)]
-    pub arrived: Vec<(u32, u32)>,
-    /// How often the uploads were tried.
-    pub attempts: Option<u64>,
-    /// χ² of the expected labels against the true ones.
-    pub label_divergence_wanted: Option<f64>,
-    /// χ² of the labels of this round's aggregate against the true ones.
-    pub label_divergence_realised: Option<f64>,
-    /// Loss on the training data.
-    pub train_loss: Option<f64>,
-    /// Loss on the test data.
-    pub test_loss: Option<f64>,
-    /// Share of test samples that are classified correctly.
-    pub test_accuracy: Option<f64>,
-}
-
-impl Round {
-    /// Number of uploads that arrived.
-    pub fn arrivals(&self) -> u64 {
-        self.arrived.iter().map(|&(_, copies)| u64::from(copies)).sum()
-    }
-
-    /// Number of draws.
-    pub fn draws(&self) -> u64 {
-        self.selected.iter().map(|&(_, copies)| u64::from(copies)).sum()
-    }
 }
 
 /// `clients.json`.
@@ -132,17 +96,10 @@ pub struct Client {
 #[derive(Deserialize)]
 struct SummaryFile {
     #[serde(default)]
-    schemes: Vec<SummaryScheme>,
-    rounds: Option<u64>,
+    schemes: Vec<SchemeSummary>,
+    rounds: Option<u32>,
     command: Option<String>,
     version: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct SummaryScheme {
-    name: String,
-    #[serde(flatten)]
-    summary: Summary,
 }
 
 impl Run {
@@ -179,13 +136,14 @@ impl Run {
         }
         let rounds = file.rounds.or_else(|| last_round(&found)).unwrap_or(0);
         let mut schemes = Vec::new();
-        for SummaryScheme { name, summary } in file.schemes {
-            if let Some(seeds) = found.remove(&name) {
-                schemes.push(Scheme { name, seeds, summary });
+        for summary in file.schemes {
+            if let Some(seeds) = found.remove(&summary.name) {
+                schemes.push(Scheme { name: summary.name.clone(), seeds, summary });
             }
         }
         schemes.extend(found.into_iter().map(|(name, seeds)| {
-            let summary = Summary::of(&seeds, rounds);
+            let runs: Vec<_> = seeds.iter().map(|seed| seed.summary(rounds)).collect();
+            let summary = SchemeSummary::of(&name, &runs);
             Scheme { name, seeds, summary }
         }));
         let scenario = match fs::read_to_string(path.join("scenario.toml")) {
@@ -201,17 +159,12 @@ impl Run {
     }
 
     /// The first and last round of the tail: the last min(100, ⌈rounds/5⌉) rounds.
-    pub fn tail(&self) -> (u64, u64) {
-        (self.rounds.saturating_sub(tail_length(self.rounds)) + 1, self.rounds)
+    pub fn tail(&self) -> (u32, u32) {
+        (self.rounds.saturating_sub(tail_rounds(self.rounds)) + 1, self.rounds)
     }
 }
 
-/// The number of rounds that count as the tail of a run.
-pub fn tail_length(rounds: u64) -> u64 {
-    rounds.div_ceil(5).min(100)
-}
-
-fn last_round(found: &BTreeMap<String, Vec<Seed>>) -> Option<u64> {
+fn last_round(found: &BTreeMap<String, Vec<Seed>>) -> Option<u32> {
     found.values().flatten().filter_map(|seed| seed.rounds.last()).map(|round| round.round).max()
 }
 
@@ -228,12 +181,12 @@ impl Seed {
     }
 }
 
-fn read_metrics(path: &Path, text: &str) -> Result<(Vec<Round>, Option<u64>), Error> {
+fn read_metrics(path: &Path, text: &str) -> Result<(Vec<RoundReport>, Option<u32>), Error> {
     #[derive(Deserialize)]
     struct Diverged {
-        diverged_at: u64,
+        diverged_at: u32,
     }
-    let (mut rounds, mut diverged_at) = (Vec::<Round>::new(), None);
+    let (mut rounds, mut diverged_at) = (Vec::<RoundReport>::new(), None);
     let whole = text.ends_with('\n');
     let lines: Vec<&str> = text.lines().collect();
     for (index, line) in lines.iter().enumerate() {
@@ -248,7 +201,7 @@ fn read_metrics(path: &Path, text: &str) -> Result<(Vec<Round>, Option<u64>), Er
             diverged_at = Some(end.diverged_at);
             continue;
         }
-        let round: Round = match serde_json::from_str(line) {
+        let round: RoundReport = match serde_json::from_str(line) {
             Ok(round) => round,
             // The line that a run was writing when it was stopped, or is writing now.
             Err(_) if index + 1 == lines.len() && !whole => break,
@@ -320,6 +273,11 @@ impl Clients {
 }
 
 impl Seed {
+    fn summary(&self, rounds: u32) -> RunSummary {
+        let classes = self.clients.as_ref().map(|clients| clients.classes);
+        RunSummary::so_far(rounds, self.diverged_at, classes, &self.rounds)
+    }
+
     /// The mean share that each client had in what arrived, over all rounds in which anything did.
     pub fn observed(&self, clients: usize) -> Vec<f64> {
         let mut shares = vec![0.0; clients];
@@ -342,16 +300,14 @@ impl Seed {
 
 impl Scheme {
     /// Mean and deviation over seeds of a value, at each round where any seed has it.
-    pub fn curve(&self, value: impl Fn(&Round) -> Option<f64>) -> Vec<(u64, Statistic)> {
-        let mut at: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+    pub fn curve(&self, value: impl Fn(&RoundReport) -> Option<f64>) -> Vec<(u32, Spread)> {
+        let mut at: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
         for round in self.seeds.iter().flat_map(|seed| &seed.rounds) {
             if let Some(value) = value(round).filter(|value| value.is_finite()) {
                 at.entry(round.round).or_default().push(value);
             }
         }
-        at.into_iter()
-            .filter_map(|(round, values)| Some((round, Statistic::of(&values)?)))
-            .collect()
+        at.into_iter().filter_map(|(round, values)| Some((round, Spread::of(&values)?))).collect()
     }
 }
 

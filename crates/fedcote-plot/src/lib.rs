@@ -17,7 +17,6 @@ pub mod panel;
 mod png;
 pub mod report;
 pub mod scatter;
-pub mod summary;
 pub mod svg;
 pub mod tables;
 pub mod theme;

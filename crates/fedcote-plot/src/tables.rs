@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use serde::Serialize;
 
-use crate::summary::Statistic;
 use crate::svg::Escaped;
+use fedcote_sim::summary::Spread;
 
 /// Which values of a column are good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -73,7 +73,7 @@ impl Column {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
     /// Mean and deviation.
-    Spread(Statistic),
+    Spread(Spread),
     /// One number.
     Number(f64),
     /// A remark.
@@ -82,8 +82,8 @@ pub enum Cell {
     Empty,
 }
 
-impl From<Option<Statistic>> for Cell {
-    fn from(statistic: Option<Statistic>) -> Self {
+impl From<Option<Spread>> for Cell {
+    fn from(statistic: Option<Spread>) -> Self {
         statistic.map_or(Self::Empty, Self::Spread)
     }
 }
@@ -100,8 +100,8 @@ impl Cell {
 
     fn write(&self, digits: Digits) -> String {
         match self {
-            Self::Spread(Statistic { mean, .. }) if !mean.is_finite() => "–".into(),
-            Self::Spread(Statistic { mean, std }) => {
+            Self::Spread(Spread { mean, .. }) if !mean.is_finite() => "–".into(),
+            Self::Spread(Spread { mean, std }) => {
                 format!("{} ± {}", digits.write(*mean), digits.write(*std))
             }
             Self::Number(number) => digits.write(*number),
@@ -125,9 +125,9 @@ pub struct Row {
 /// A table.
 ///
 /// ```
-/// use fedcote_plot::summary::Statistic;
+/// use fedcote_sim::summary::Spread;
 /// use fedcote_plot::tables::{Better, Cell, Column, Digits, Row, Table};
-/// let spread = |mean, std| vec![Cell::Spread(Statistic { mean, std })];
+/// let spread = |mean, std| vec![Cell::Spread(Spread { mean, std })];
 /// let table = Table {
 ///     title: "Accuracy".into(),
 ///     corner: "scheme".into(),
@@ -271,7 +271,7 @@ impl Table {
         let cell = |row: usize, column: usize| {
             let best = self.is_best(row, column);
             match self.rows[row].cells.get(column) {
-                Some(Cell::Spread(Statistic { mean, std })) => {
+                Some(Cell::Spread(Spread { mean, std })) => {
                     serde_json::json!({"mean": mean, "std": std, "best": best})
                 }
                 Some(Cell::Number(value)) => serde_json::json!({"value": value, "best": best}),

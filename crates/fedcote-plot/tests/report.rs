@@ -41,6 +41,13 @@ fn ids(html: &str) -> Vec<&str> {
     html.split(" id=\"").skip(1).map(|part| part.split('"').next().unwrap()).collect()
 }
 
+/// A line of `metrics.jsonl`.
+fn line(round: u32, accuracy: f64) -> String {
+    format!(
+        "{{\"round\":{round},\"selected\":[],\"arrived\":[],\"attempts\":1,\"test_accuracy\":{accuracy}}}\n"
+    )
+}
+
 fn put(folder: &Path, name: &str, text: &str) {
     let path = folder.join(name);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -160,17 +167,13 @@ fn missing_and_empty_folders_are_named() {
 #[test]
 fn damaged_files_are_named_with_their_line() {
     let cases = [
-        ("metrics.jsonl", "{\"round\":1}\n{\"round\":oops}\n", "metrics.jsonl:2: expected value"),
         (
             "metrics.jsonl",
-            "{\"round\":2}\n{\"round\":2}\n",
-            "metrics.jsonl:2: round 2 after round 2",
+            &*(line(1, 0.5) + "{\"round\":oops}\n"),
+            "metrics.jsonl:2: expected value",
         ),
-        (
-            "metrics.jsonl",
-            "{\"round\":1,\"test_accuracy\":91.0}\n",
-            "metrics.jsonl:1: test_accuracy 91 is not",
-        ),
+        ("metrics.jsonl", &line(2, 0.5).repeat(2), "metrics.jsonl:2: round 2 after round 2"),
+        ("metrics.jsonl", &line(1, 91.0), "metrics.jsonl:1: test_accuracy 91 is not"),
         ("metrics.jsonl", "{\"selected\":[]}\n", "metrics.jsonl:1: missing field `round`"),
         ("metrics.jsonl", "{\"round\":1,\"arrived\":[[0,-1]]}\n", "metrics.jsonl:1: invalid value"),
         ("clients.json", "{\"classes\":10,\n\"clients\":[]", "clients.json:2: EOF"),
@@ -200,11 +203,7 @@ fn damaged_files_are_named_with_their_line() {
 #[test]
 fn a_run_in_progress_can_be_read() {
     let folder = tempfile::tempdir().unwrap();
-    put(
-        folder.path(),
-        "mine/7/metrics.jsonl",
-        "{\"round\":1,\"test_accuracy\":0.5}\n{\"round\":2,\"sel",
-    );
+    put(folder.path(), "mine/7/metrics.jsonl", &(line(1, 0.5) + "{\"round\":2,\"sel"));
     let run = Run::read(folder.path()).unwrap();
     assert_eq!(run.schemes[0].seeds[0].rounds.len(), 1);
     check_figures(&report::html(&[run]));
@@ -216,21 +215,10 @@ fn a_run_in_progress_can_be_read() {
 #[test]
 fn diverged_runs_do_not_win() {
     let folder = tempfile::tempdir().unwrap();
-    put(
-        folder.path(),
-        "good/1/metrics.jsonl",
-        "{\"round\":1,\"test_accuracy\":0.5}\n{\"round\":2,\"test_accuracy\":0.6}\n",
-    );
-    put(
-        folder.path(),
-        "bad/1/metrics.jsonl",
-        "{\"round\":1,\"test_accuracy\":0.9}\n{\"diverged_at\":1}\n",
-    );
-    put(
-        folder.path(),
-        "fair/1/metrics.jsonl",
-        "{\"round\":1,\"test_accuracy\":0.4}\n{\"round\":2,\"test_accuracy\":0.5}\n",
-    );
+    let diverged = line(1, 0.9) + "{\"diverged_at\":1}\n";
+    put(folder.path(), "good/1/metrics.jsonl", &(line(1, 0.5) + &line(2, 0.6)));
+    put(folder.path(), "bad/1/metrics.jsonl", &diverged);
+    put(folder.path(), "fair/1/metrics.jsonl", &(line(1, 0.4) + &line(2, 0.5)));
     let run = Run::read(folder.path()).unwrap();
     let markdown = report::table(&[run]).markdown();
     assert!(markdown.contains("| good | **60.00 ± 0.00** |"), "{markdown}");

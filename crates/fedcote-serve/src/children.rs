@@ -48,15 +48,8 @@ impl Children {
         Some(self.known.lock().expect("no panic while held").get(name)?.state.clone())
     }
 
-    /// Starts a run: `fedcote run SCENARIO --set … --out FOLDER`.
-    pub fn start(
-        self: &Arc<Self>,
-        name: &str,
-        scenario: &str,
-        overrides: &[String],
-        out: &Path,
-        resume: bool,
-    ) -> Result<(), String> {
+    /// Goes on with a run, or begins it: `fedcote run --resume --out FOLDER`, by the scenario of the folder.
+    pub fn resume(self: &Arc<Self>, name: &str, out: &Path) -> Result<(), String> {
         let mut known = self.known.lock().expect("no panic while held");
         let running = known.values().filter(|child| child.state.running).count();
         if known.get(name).is_some_and(|child| child.state.running) {
@@ -66,11 +59,7 @@ impl Children {
             return Err(format!("{AT_ONCE} runs are under way; stop one or wait"));
         }
         let mut command = Command::new(&self.program);
-        command.args(["run", scenario, "--json", "--stop-with-input", "--out"]).arg(out);
-        command.args(resume.then_some("--resume"));
-        for assignment in overrides {
-            command.args(["--set", assignment]);
-        }
+        command.args(["run", "--json", "--stop-with-input", "--resume", "--out"]).arg(out);
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
         // Ctrl-C in the terminal is for the page, which then closes the inputs.
         #[cfg(unix)]

@@ -59,15 +59,15 @@ fn rounds(run: &Run) -> String {
         for seed in &scheme.seeds {
             for round in &seed.rounds {
                 let cell = |value: Option<f64>| value.map_or_else(String::new, |v| v.to_string());
-                let attempts = round.attempts.map_or_else(String::new, |v| v.to_string());
                 let _ = writeln!(
                     text,
-                    "{},{},{},{},{},{attempts},{},{},{},{},{}",
+                    "{},{},{},{},{},{},{},{},{},{},{}",
                     scheme.name,
                     seed.name,
                     round.round,
                     round.draws(),
                     round.arrivals(),
+                    round.attempts,
                     cell(round.label_divergence_wanted),
                     cell(round.label_divergence_realised),
                     cell(round.train_loss),

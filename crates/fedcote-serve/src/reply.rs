@@ -10,7 +10,7 @@ use hyper::body::{Bytes, Frame, SizeHint};
 use hyper::header::{self, HeaderValue};
 use hyper::{Response, StatusCode};
 use serde::Serialize;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 /// A whole body, or events as they come.
 #[derive(Debug)]
@@ -21,6 +21,8 @@ pub enum Body {
     Events {
         /// The channel.
         pieces: mpsc::Receiver<Bytes>,
+        /// Resolves when nothing will come any more.
+        ended: Option<oneshot::Receiver<Infallible>>,
         /// Dropped with the stream.
         held: Option<Held>,
     },

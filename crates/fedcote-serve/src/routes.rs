@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fedcote_sim::comparison;
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Bytes;
 use hyper::header::{self, HeaderValue};
@@ -20,8 +21,6 @@ use crate::{downloads, pages, playground};
 /// No request of ours has a longer body or address.
 const MOST_BODY: usize = 64 * 1024;
 const MOST_ADDRESS: usize = 4096;
-/// How a run was started from the page, beside its scenario.
-const FORM: &str = "start.json";
 /// A body must have come by then.
 const BODY_TIME: Duration = Duration::from_secs(10);
 
@@ -155,7 +154,8 @@ impl Site {
                     if fedcote_sim::folder::Lock::is_taken(&path) {
                         return Err(Refusal::new(StatusCode::CONFLICT, "it is running already"));
                     }
-                    site.resume(&path, &name)
+                    let resumed = site.children.resume(&name, &path);
+                    resumed.map_err(|reason| Refusal::new(StatusCode::CONFLICT, reason))
                 })
                 .await??;
                 self.forget_list().await;
@@ -168,22 +168,6 @@ impl Site {
     /// The folder of a run that is there.
     fn run(&self, name: &str) -> Result<std::path::PathBuf, Refusal> {
         self.root.run(name).ok_or_else(|| Refusal::missing("no such run"))
-    }
-
-    /// Goes on with a run as it was begun: by its form when it has one, else by its scenario.
-    fn resume(&self, path: &std::path::Path, name: &str) -> Result<(), Refusal> {
-        let form = self.root.read(&path.join(FORM), MOST_BODY as u64);
-        let form = form.and_then(|text| serde_json::from_str::<Form>(&text).ok());
-        let begun = match &form {
-            Some(form) => form.check().ok().map(|(_, overrides)| (form.preset.clone(), overrides)),
-            None => None,
-        };
-        let scenario = || Some((path.join("scenario.toml").to_str()?.to_owned(), Vec::new()));
-        let (scenario, overrides) = begun
-            .or_else(scenario)
-            .ok_or_else(|| Refusal::failed("the path of the run is no text"))?;
-        let started = self.children.start(name, &scenario, &overrides, path, true);
-        started.map_err(|reason| Refusal::new(StatusCode::CONFLICT, reason))
     }
 
     /// Starts a run that the form describes.
@@ -202,14 +186,21 @@ impl Site {
             }
             _ => Refusal::failed(error),
         })?;
-        // Written at once, so that the run has its page before its process has got that far.
-        let text = serde_json::to_vec(form).expect("plain data");
-        let started = std::fs::write(path.join("scenario.toml"), scenario.to_toml())
-            .and_then(|()| std::fs::write(path.join(FORM), text))
+        // Written at once: it is what the run is begun by, and the run has its page before its process has got so far.
+        let mut words = vec!["run".to_owned(), form.preset.clone()];
+        words.extend(overrides.into_iter().flat_map(|assignment| ["--set".to_owned(), assignment]));
+        let begun_by = comparison::made_by(&comparison::command(words));
+        let started = scenario
+            .rooted()
             .map_err(Refusal::failed)
+            .map(|scenario| format!("{begun_by}\n{}", scenario.to_toml()))
+            .and_then(|text| {
+                let file = path.join("scenario.toml");
+                fedcote_learn::checkpoint::write(&file, text.as_bytes()).map_err(Refusal::failed)
+            })
             .and_then(|()| {
-                let start = self.children.start(&form.name, &form.preset, &overrides, &path, true);
-                start.map_err(|reason| Refusal::new(StatusCode::CONFLICT, reason))
+                let started = self.children.resume(&form.name, &path);
+                started.map_err(|reason| Refusal::new(StatusCode::CONFLICT, reason))
             });
         if started.is_err() {
             // Nothing of it is of use to anybody.

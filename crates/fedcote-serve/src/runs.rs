@@ -90,12 +90,12 @@ pub struct Listed {
 
 /// All runs, the latest first.
 pub fn list(root: &Root, children: &Children) -> Vec<Listed> {
-    let mut listed: Vec<Listed> = root
-        .folders(root.path())
-        .into_iter()
-        .take(MOST_RUNS)
-        .filter_map(|name| one(root, &name, children))
-        .collect();
+    let mut names = root.folders(root.path());
+    let begun = |name: &String| changed(&root.path().join(name).join("scenario.toml"));
+    names.sort_by_cached_key(|name| std::cmp::Reverse(begun(name)));
+    names.truncate(MOST_RUNS);
+    let mut listed: Vec<Listed> =
+        names.iter().filter_map(|name| one(root, name, children)).collect();
     listed.sort_by(|a, b| (b.changed, &a.name).cmp(&(a.changed, &b.name)));
     listed
 }
@@ -133,14 +133,41 @@ fn last_round(root: &Root, metrics: &Path) -> u32 {
         if !root.plain_file(metrics) {
             return None;
         }
-        let mut file = File::open(metrics).ok()?;
+        let file = File::open(metrics).ok()?;
         let length = file.metadata().ok()?.len();
-        file.seek(SeekFrom::Start(length.saturating_sub(1 << 16))).ok()?;
-        let mut bytes = Vec::new();
-        file.take(1 << 16).read_to_end(&mut bytes).ok()?;
-        let end = bytes.iter().rposition(|&byte| byte == b'\n')?;
-        let line = bytes[..end].rsplit(|&byte| byte == b'\n').next()?;
-        serde_json::from_slice::<Line>(line).ok()
+        // As much of the end as holds a whole line, which is long when many clients are drawn.
+        (16..=24).map(|power| 1 << power).find_map(|window| {
+            let mut bytes = Vec::new();
+            (&file).seek(SeekFrom::Start(length.saturating_sub(window))).ok()?;
+            (&file).take(window).read_to_end(&mut bytes).ok()?;
+            let end = bytes.iter().rposition(|&byte| byte == b'\n')?;
+            let begin = bytes[..end].iter().rposition(|&byte| byte == b'\n');
+            let begin = begin.map(|at| at + 1).or((window >= length).then_some(0))?;
+            serde_json::from_slice::<Line>(&bytes[begin..end]).ok()
+        })
     };
     read().map_or(0, |line| line.round)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_round_is_found_behind_long_lines() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::open(folder.path()).unwrap();
+        let path = root.path().join("metrics.jsonl");
+        for (clients, last) in [(1, 1), (1, 3), (50_000, 1), (50_000, 3)] {
+            let drawn = vec!["[0,1]"; clients].join(",");
+            let line = |round| format!("{{\"round\":{round},\"selected\":[{drawn}]}}\n");
+            let whole: String = (1..=last).map(line).collect();
+            fs::write(&path, &whole).unwrap();
+            assert_eq!(last_round(&root, &path), last, "{clients}");
+            fs::write(&path, whole + "{\"round\":9,\"sel").unwrap();
+            assert_eq!(last_round(&root, &path), last, "{clients}");
+        }
+        fs::write(&path, "").unwrap();
+        assert_eq!(last_round(&root, &path), 0);
+    }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use tokio::task::AbortHandle;
 
 use crate::reply::Held;
@@ -102,14 +102,23 @@ async fn accept(listener: TcpListener, site: Arc<Site>) {
         let busy = Arc::new(AtomicUsize::new(0));
         let (site, waiting) = (Arc::clone(&site), Arc::clone(&busy));
         let task = tokio::spawn(async move {
+            let let_go = Arc::new(Notify::new());
             let service = service_fn(|request| {
                 let (site, waiting) = (Arc::clone(&site), Arc::clone(&waiting));
+                let let_go = Arc::clone(&let_go);
                 async move {
                     let busy = Held::new(&waiting);
                     let mut response = site.respond(request).await;
                     // A stream of events is busy as long as it lives.
-                    if let Body::Events { held, .. } = response.body_mut() {
+                    if let Body::Events { held, ended, .. } = response.body_mut() {
                         *held = Some(busy);
+                        let ended = ended.take();
+                        tokio::spawn(async move {
+                            if let Some(ended) = ended {
+                                let _ = ended.await;
+                            }
+                            let_go.notify_one();
+                        });
                     }
                     Ok::<_, Infallible>(response)
                 }
@@ -119,9 +128,52 @@ async fn accept(listener: TcpListener, site: Arc<Site>) {
                 .header_read_timeout(HEAD_TIME)
                 .max_headers(64)
                 .max_buf_size(32 * 1024);
-            // A connection that breaks is its browser's business.
-            let _ = http.serve_connection(TokioIo::new(stream), service).await;
+            tokio::select! {
+                // A connection that breaks is its browser's business.
+                _ = http.serve_connection(TokioIo::new(stream), service) => {}
+                // One that takes no more events would be waited for here until it does.
+                () = let_go.notified() => {}
+            }
         });
         connections.push_back(Connection { end: task.abort_handle(), busy });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::Write;
+    use std::net::TcpStream;
+
+    use super::*;
+    use crate::Guard;
+
+    #[test]
+    fn a_watcher_that_takes_nothing_is_hung_up_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = folder.path().join("long");
+        fs::create_dir_all(run.join("fedavg/1")).unwrap();
+        let scenario =
+            "rounds = 1000000\nclients = 2\nselected = 1\nseeds = [1]\nschemes = [\"fedavg\"]\n";
+        fs::write(run.join("scenario.toml"), scenario).unwrap();
+        // More than any socket holds on the way.
+        let line =
+            |round| format!("{{\"round\":{round},\"selected\":[{}[0,1]]}}\n", "[0,1],".repeat(500));
+        let metrics: String = (1..=8000).map(line).collect();
+        fs::write(run.join("fedavg/1/metrics.jsonl"), metrics).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let guard = Guard { hosts: Vec::new(), token: None, port };
+        let site = Site::new(folder.path(), "fedcote".into(), guard).unwrap();
+        let server = serve(listener, site).unwrap();
+        let mut watcher = TcpStream::connect(server.address()).unwrap();
+        write!(watcher, "GET /api/runs/long/events HTTP/1.1\r\nhost: localhost:{port}\r\n\r\n")
+            .unwrap();
+        // A connection that was closed at the other end refuses what is written to it.
+        let hung_up = (0..600).any(|_| {
+            std::thread::sleep(Duration::from_millis(100));
+            watcher.write_all(b"x").is_err()
+        });
+        assert!(hung_up);
     }
 }

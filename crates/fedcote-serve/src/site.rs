@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use hyper::body::Bytes;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 use crate::children::Children;
 use crate::guard::Guard;
@@ -28,7 +28,7 @@ const PIECE_EVERY: Duration = Duration::from_millis(100);
 const COMMENT_EVERY: Duration = Duration::from_secs(15);
 
 /// A browser that takes nothing for so long is let go.
-const STUCK: Duration = Duration::from_secs(60);
+const STUCK: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 60 });
 
 /// A folder of runs as a web site.
 #[derive(Debug)]
@@ -86,8 +86,7 @@ impl Site {
     pub(crate) async fn list(self: &Arc<Self>) -> Result<Bytes, Refusal> {
         // Held while reading: browsers that ask meanwhile get the same list.
         let mut list = self.list.lock().await;
-        if let Some((read, text)) = list.as_ref().filter(|(read, _)| read.elapsed() < LIST_EVERY) {
-            let _ = read;
+        if let Some((_, text)) = list.as_ref().filter(|(read, _)| read.elapsed() < LIST_EVERY) {
             return Ok(text.clone());
         }
         let text = self.work(|site| {
@@ -111,8 +110,12 @@ impl Site {
         let place = log.place(last_event);
         // Two pieces wait at most; then the browser's own pace is waited for, here and nowhere else.
         let (sender, receiver) = mpsc::channel(2);
-        tokio::spawn(feed(log, place, sender, permit));
-        Some(Body::Events { pieces: receiver, held: None })
+        let (feeding, ended) = oneshot::channel();
+        tokio::spawn(async move {
+            feed(log, place, sender, permit).await;
+            drop(feeding);
+        });
+        Some(Body::Events { pieces: receiver, ended: Some(ended), held: None })
     }
 
     fn log(&self, name: &str) -> Arc<Log> {

@@ -150,7 +150,8 @@ impl Tail {
         let status = self.look.is_multiple_of(LOCK_EVERY) || !events.is_empty();
         self.look += 1;
         if status && !more {
-            let finished = self.runs.values().all(|run| run.ended);
+            let ended = |run: (&str, u64)| self.runs[&(run.0.to_owned(), run.1)].ended;
+            let finished = general.runs().all(ended);
             let status = Status::of(&self.path, &self.name, finished, &self.children);
             if self.status.as_ref() != Some(&status) {
                 events.push(("status", json!(status).to_string()));
@@ -233,9 +234,9 @@ fn new_lines(root: &Root, path: &Path, run: &mut Run, most: u64) -> Option<New> 
                         new.lines.push(text.to_owned());
                     }
                     Ok(parsed) => {
-                        // Cut back and grown past the old length between two looks.
+                        // Begun anew and grown past the old length between two looks.
                         new.lines.clear();
-                        new.cut = Some(parsed.round - 1);
+                        new.cut = Some(parsed.round.saturating_sub(1));
                         run.round = parsed.round;
                         new.lines.push(text.to_owned());
                     }
@@ -311,9 +312,18 @@ mod tests {
         let mut run = Run::default();
         fs::write(&path, (1..=4).map(line).collect::<String>()).unwrap();
         new_lines(&root, &path, &mut run, MOST_READ).unwrap();
-        // The same length in bytes is no news; one more line is.
+        // Played again the lines are the same; one more is news.
         fs::write(&path, (1..=5).map(line).collect::<String>()).unwrap();
         let new = new_lines(&root, &path, &mut run, MOST_READ).unwrap();
         assert_eq!((rounds(&new), new.cut), (vec![5], None));
+        // Begun anew, with a first line as long as all that was read.
+        let first = format!("{:width$}\n", line(1).trim_end(), width = run.bytes as usize - 1);
+        fs::write(&path, first.clone() + &line(2) + &line(3)).unwrap();
+        let new = new_lines(&root, &path, &mut run, MOST_READ).unwrap();
+        assert_eq!((rounds(&new), new.cut), (vec![2, 3], Some(1)));
+        let mut run = Run { bytes: first.len() as u64, ..Run::default() };
+        fs::write(&path, first + &line(0)).unwrap();
+        let new = new_lines(&root, &path, &mut run, MOST_READ).unwrap();
+        assert_eq!(new.cut, Some(0), "a round that cannot be");
     }
 }

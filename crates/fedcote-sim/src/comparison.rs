@@ -1,23 +1,16 @@
 //! A comparison: every scheme with every seed, several runs at once, each resumable.
 
-use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
-
-use fedcote_learn::data::Dataset;
-use serde::Serialize;
 
 use crate::Error;
-use crate::engine::{Engine, Outcome, RoundReport};
-use crate::folder::{Finished, Lock, RunFolder, Seals};
+use crate::folder::{Finished, Lock, RunFolder};
+use crate::play::Play;
+use crate::report::RoundReport;
 use crate::scenario::Scenario;
+use crate::stage::Stage;
 use crate::summary::{RunSummary, SchemeSummary, Summary};
-use crate::world::World;
-
-/// Above this many clients `clients.json` is left out: nobody looks at it client by client.
-const MAX_LISTED: usize = 10_000;
 
 /// Which run: a scheme and a seed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -82,14 +75,6 @@ pub fn compare(
     control: &Control,
     listener: &dyn Listener,
 ) -> Result<Option<Summary>, Error> {
-    // What cannot work is refused before anything is written.
-    let data = fedcote_learn::data::load(&scenario.data, &scenario.base)?;
-    let _lock = Lock::take(out)?;
-    fedcote_learn::checkpoint::sweep(out).map_err(Error::io(out))?;
-    if !control.resume && has_runs(out)? {
-        let reason = "has runs already; add --resume to go on with them, or choose another --out";
-        return Err(Error::folder(out, reason));
-    }
     let scenario = Arc::new(scenario.clone());
     let general = &scenario.general;
     let runs: Vec<RunId> = general
@@ -99,13 +84,36 @@ pub fn compare(
             general.schemes.iter().map(move |scheme| RunId { scheme: scheme.clone(), seed })
         })
         .collect();
+    // What cannot work is refused before anything is written.
+    let stage = Stage::new(&scenario, control)?;
+    stage.make_ahead(general.seeds[0])?;
+    let _lock = Lock::take(out)?;
+    let there = runs_in(out)?;
+    if !control.resume && !there.is_empty() {
+        let reason = "has runs already; add --resume to go on with them, or choose another --out";
+        return Err(Error::folder(out, reason));
+    }
+    if let Some(RunId { scheme, seed }) = there.iter().find(|run| !runs.contains(run)) {
+        let reason = format!(
+            "has a run of `{scheme}` with seed {seed}, which this scenario has not; go on without a scenario \
+             (`fedcote run --resume --out DIR`) or with one that has it, or choose another --out"
+        );
+        return Err(Error::folder(out, reason));
+    }
+    fedcote_learn::checkpoint::sweep(out).map_err(Error::io(out))?;
     // Every folder is checked before the first round is played.
     let folders = runs
         .iter()
         .map(|run| RunFolder::open(out, &scenario, &run.scheme, run.seed))
         .collect::<Result<Vec<_>, _>>()?;
-    write(&out.join("scenario.toml"), scenario.to_toml().as_bytes())?;
-    let results = play_all(&scenario, data, &runs, &folders, control, listener)?;
+    let file = out.join("scenario.toml");
+    let command = begun_by(&file).unwrap_or_else(|| control.command.clone());
+    let rooted = Scenario::clone(&scenario).rooted()?.to_toml();
+    write(&file, format!("{}\n{rooted}", made_by(&command)).as_bytes())?;
+    // It would speak of fewer runs than there will be.
+    remove(&out.join("summary.json"))?;
+    remove(&out.join("summary.csv"))?;
+    let results = play_all(&stage, &runs, &folders, control, listener)?;
     let Some(results) = results.into_iter().collect::<Option<Vec<_>>>() else { return Ok(None) };
     let schemes = general
         .schemes
@@ -119,7 +127,7 @@ pub fn compare(
     let summary = Summary {
         schemes,
         rounds: general.rounds,
-        command: control.command.clone(),
+        command,
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
     write(&out.join("summary.json"), &serde_json::to_vec_pretty(&summary).expect("plain data"))?;
@@ -136,12 +144,13 @@ pub fn play(
     control: &Control,
     listener: &dyn Listener,
 ) -> Result<bool, Error> {
-    let data = fedcote_learn::data::load(&scenario.data, &scenario.base)?;
+    let scenario = Arc::new(scenario.clone());
+    let stage = Stage::new(&scenario, control)?;
     let folders = runs
         .iter()
-        .map(|run| RunFolder::open(out, scenario, &run.scheme, run.seed))
+        .map(|run| RunFolder::open(out, &scenario, &run.scheme, run.seed))
         .collect::<Result<Vec<_>, _>>()?;
-    let results = play_all(&Arc::new(scenario.clone()), data, runs, &folders, control, listener)?;
+    let results = play_all(&stage, runs, &folders, control, listener)?;
     Ok(results.iter().all(Option::is_some))
 }
 
@@ -149,40 +158,76 @@ fn write(path: &Path, contents: &[u8]) -> Result<(), Error> {
     Ok(fedcote_learn::checkpoint::write(path, contents)?)
 }
 
-fn has_runs(out: &Path) -> Result<bool, Error> {
-    let entries = std::fs::read_dir(out).map_err(Error::io(out))?;
-    Ok(entries.flatten().any(|entry| entry.path().is_dir()))
+fn remove(path: &Path) -> Result<(), Error> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::io(path)(error)),
+        _ => Ok(()),
+    }
+}
+
+/// The command with these words, as a shell reads it.
+pub fn command(words: impl IntoIterator<Item = String>) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./,:".contains(c);
+    let quoted = words.into_iter().map(|word| match !word.is_empty() && word.chars().all(plain) {
+        true => word,
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    });
+    std::iter::once("fedcote".to_owned()).chain(quoted).collect::<Vec<_>>().join(" ")
+}
+
+/// The first line of `scenario.toml`: the command that began the comparison.
+pub fn made_by(command: &str) -> String {
+    // No comment goes over several lines.
+    format!("# {}", command.replace(char::is_control, " "))
+}
+
+/// The command that began the comparison of this `scenario.toml`.
+fn begun_by(file: &Path) -> Option<String> {
+    let text = std::fs::read_to_string(file).ok()?;
+    Some(text.lines().next()?.strip_prefix("# ")?.to_owned())
+}
+
+/// The runs that a folder has, begun or finished.
+fn runs_in(out: &Path) -> Result<Vec<RunId>, Error> {
+    let mut runs = Vec::new();
+    for entry in std::fs::read_dir(out).map_err(Error::io(out))? {
+        let folder = entry.map_err(Error::io(out))?.path();
+        let scheme = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        // Whatever else lies there has no configuration of a run.
+        let Ok(seeds) = std::fs::read_dir(&folder) else { continue };
+        for seed in seeds.flatten().filter(|seed| seed.path().join("config.toml").exists()) {
+            if let Ok(seed) = seed.file_name().to_string_lossy().parse() {
+                runs.push(RunId { scheme: scheme.clone(), seed });
+            }
+        }
+    }
+    Ok(runs)
 }
 
 /// Plays all runs, as many at once as there are threads. `None` for a run that was interrupted.
 fn play_all(
-    scenario: &Arc<Scenario>,
-    data: Arc<Dataset>,
+    stage: &Stage,
     runs: &[RunId],
     folders: &[RunFolder],
     control: &Control,
     listener: &dyn Listener,
 ) -> Result<Vec<Option<RunSummary>>, Error> {
-    let pool =
-        rayon::ThreadPoolBuilder::new().num_threads(control.threads).build().map_err(|error| {
-            Error::Io { path: "threads".into(), source: std::io::Error::other(error) }
-        })?;
-    let worlds = Worlds { scenario, data, made: Mutex::default() };
     let next = AtomicUsize::new(0);
     let failed = AtomicBool::new(false);
     let results = Mutex::new((0..runs.len()).map(|_| Ok(None)).collect::<Vec<_>>());
     // Runs live on threads of their own and lend each round to the pool, so that the last run of a comparison still
     // uses every core, and a run waits for another for a round at most.
     std::thread::scope(|scope| {
-        for _ in 0..pool.current_num_threads().min(runs.len()) {
+        for _ in 0..stage.pool.current_num_threads().min(runs.len()) {
             scope.spawn(|| {
                 loop {
                     let at = next.fetch_add(1, Ordering::Relaxed);
                     if at >= runs.len() || failed.load(Ordering::Relaxed) {
                         break;
                     }
-                    let play = Play { run: &runs[at], folder: &folders[at], control, listener };
-                    let result = play.all(scenario, &worlds, &pool);
+                    let (run, folder) = (&runs[at], &folders[at]);
+                    let result =
+                        Play { run, folder, control, listener, failed: &failed }.all(stage);
                     if result.is_err() {
                         failed.store(true, Ordering::Relaxed);
                     }
@@ -192,201 +237,4 @@ fn play_all(
         }
     });
     results.into_inner().expect("no panic while held").into_iter().collect()
-}
-
-/// The worlds of the seeds, made when first needed and dropped when nobody lives there.
-struct Worlds<'a> {
-    scenario: &'a Arc<Scenario>,
-    data: Arc<Dataset>,
-    made: Mutex<HashMap<u64, std::sync::Weak<World>>>,
-}
-
-impl Worlds<'_> {
-    fn of(&self, seed: u64, pool: &rayon::ThreadPool) -> Result<Arc<World>, Error> {
-        // Locked on the run's own thread: a pool thread that waits for a part of its work may take up another run's
-        // work meanwhile, and would wait for its own lock for ever.
-        let mut made = self.made.lock().expect("no panic while held");
-        if let Some(world) = made.get(&seed).and_then(std::sync::Weak::upgrade) {
-            return Ok(world);
-        }
-        let data = Arc::clone(&self.data);
-        let make = || World::new(Arc::clone(self.scenario), data, seed);
-        let world = Arc::new(pool.install(make)?);
-        made.insert(seed, Arc::downgrade(&world));
-        Ok(world)
-    }
-}
-
-/// One run on its way.
-struct Play<'a> {
-    run: &'a RunId,
-    folder: &'a RunFolder,
-    control: &'a Control<'a>,
-    listener: &'a dyn Listener,
-}
-
-impl Play<'_> {
-    fn stopping(&self) -> bool {
-        self.control.stop.load(Ordering::Relaxed)
-    }
-
-    fn all(
-        &self,
-        scenario: &Scenario,
-        worlds: &Worlds,
-        pool: &rayon::ThreadPool,
-    ) -> Result<Option<RunSummary>, Error> {
-        let rounds = scenario.general.rounds;
-        if let Some((finished, reports)) = self.folder.finished()? {
-            self.folder.tidy()?;
-            self.listener.event(self.run, Event::Skipped(&finished));
-            return Ok(Some(RunSummary::of(rounds, &finished, &reports)));
-        }
-        if self.stopping() {
-            return Ok(None);
-        }
-        let world = worlds.of(self.run.seed, pool)?;
-        let scheme = scenario.schemes.resolve(&self.run.scheme);
-        let scheme = scheme.map_err(|(place, reason)| Error::Scenario { place, reason })?;
-        let mut engine = Engine::new(world, scheme)?;
-        self.folder.sweep()?;
-        let (mut round, spent, mut seals) = match self.folder.resume()? {
-            None => (0, 0.0, Seals::default()),
-            Some(resumed) => {
-                let path = self.folder.path();
-                let damaged = |reason| {
-                    let remedy = format!("remove {} to run it again", path.display());
-                    Error::folder(path, format!("the checkpoint is damaged: {reason}; {remedy}"))
-                };
-                engine.restore(&resumed.saved).map_err(damaged)?;
-                (resumed.round, resumed.seconds, resumed.seals)
-            }
-        };
-        self.listener.event(self.run, Event::Started { round });
-        let begun = Instant::now();
-        let seconds = || spent + begun.elapsed().as_secs_f64();
-        let mut metrics = self.folder.metrics()?;
-        let mut diverged_at = None;
-        while round < rounds {
-            round += 1;
-            let report = pool.install(|| play_round(&mut engine, round, scenario))?;
-            if round == 1 {
-                self.write_clients(&engine, &mut seals)?;
-                if !engine.warnings().is_empty() {
-                    self.listener.event(self.run, Event::Warned(engine.warnings()));
-                }
-            }
-            let Some(report) = report else {
-                metrics.add(&serde_json::json!({ "diverged_at": round }))?;
-                diverged_at = Some(round);
-                break;
-            };
-            metrics.add(&report)?;
-            self.listener.event(self.run, Event::Round(&report));
-            let stop = self.stopping() && round < rounds;
-            if stop || round.is_multiple_of(scenario.general.checkpoint_every) {
-                metrics.sync()?;
-                let mut seals = seals.clone();
-                seals.set("metrics.jsonl", metrics.checksum());
-                self.folder.checkpoint(round, seconds(), &engine.save(), &seals)?;
-            }
-            if stop {
-                self.listener.event(self.run, Event::Interrupted { round });
-                return Ok(None);
-            }
-        }
-        metrics.sync()?;
-        let model = self.folder.path().join("model.safetensors");
-        let parameters = engine.world().model.parameters();
-        fedcote_learn::checkpoint::save(&model, parameters, engine.global())?;
-        seals.seal(self.folder.path(), "model.safetensors").map_err(Error::io(&model))?;
-        let finished = Finished {
-            rounds: round,
-            diverged_at,
-            seconds: seconds(),
-            classes: engine.federation().classes(),
-            server_memory: engine.server_memory(),
-            metrics_checksum: metrics.checksum(),
-            checksums: seals,
-        };
-        self.folder.finish(finished)?;
-        let (finished, reports) = self.folder.finished()?.expect("it has just been written");
-        self.listener.event(self.run, Event::Finished(&finished));
-        Ok(Some(RunSummary::of(rounds, &finished, &reports)))
-    }
-
-    /// Who takes part, as seen in the first round.
-    fn write_clients(&self, engine: &Engine, seals: &mut Seals) -> Result<(), Error> {
-        let federation = &engine.world().federation;
-        if federation.len() > MAX_LISTED {
-            return Ok(());
-        }
-        let probabilities = engine.probabilities();
-        let places = engine.world().network.positions(1);
-        let clients: Vec<Client> = (0..federation.len())
-            .map(|at| {
-                let place = places.get(at);
-                Client {
-                    id: federation.id(at).into_owned(),
-                    weight: federation.weights()[at],
-                    failure: engine.failures()[at],
-                    labels: federation.labels(at),
-                    selection: probabilities.map(|p| p.selection[at]),
-                    appearance: probabilities.map(|p| p.appearance[at]),
-                    x: place.map(|place| place.x),
-                    y: place.map(|place| place.y),
-                    standard: place.map(|place| place.standard),
-                    indoor: place.map(|place| place.indoor),
-                }
-            })
-            .collect();
-        let global_labels = federation.global_labels();
-        self.folder.write_json(
-            "clients.json",
-            &serde_json::json!({
-                "classes": federation.classes(),
-                "global_labels": global_labels,
-                "clients": clients,
-                "warnings": engine.warnings(),
-            }),
-        )?;
-        let sealed = seals.seal(self.folder.path(), "clients.json");
-        sealed.map_err(Error::io(&self.folder.path().join("clients.json")))
-    }
-}
-
-/// A client in `clients.json`.
-#[derive(Serialize)]
-struct Client<'a> {
-    id: String,
-    weight: f64,
-    failure: f64,
-    labels: &'a [f64],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    selection: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    appearance: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    x: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    y: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    standard: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    indoor: Option<bool>,
-}
-
-/// One round and, where it is due, its evaluation; `None` when the numbers blew up.
-fn play_round(
-    engine: &mut Engine,
-    round: u32,
-    scenario: &Scenario,
-) -> Result<Option<RoundReport>, Error> {
-    let Outcome::Done(mut report) = engine.step(round)? else { return Ok(None) };
-    let general = &scenario.general;
-    let due = |every: u32| round.is_multiple_of(every) || round == general.rounds;
-    if due(general.evaluate_every) {
-        report.evaluation = Some(engine.evaluate(due(general.train_loss_every)));
-    }
-    Ok(Some(report))
 }

@@ -13,9 +13,9 @@ use fedcote::random::Purpose;
 use fedcote_learn::train::Trainer;
 use rand::RngExt;
 use rayon::prelude::*;
-use serde::{Deserialize, Serialize};
 
 use crate::part::{Aggregation, Arrival, Count, LocalUpdate, Probabilities, Scene, Selection};
+use crate::report::RoundReport;
 use crate::saved::Saved;
 use crate::scenario::Knowledge;
 use crate::scheme::{FailureKind, Scheme};
@@ -24,40 +24,6 @@ use crate::{Error, aggregation, local, selection, vector};
 
 /// How often a round is drawn anew before giving up.
 const MAX_REDRAWS: u32 = 1000;
-
-/// What happened in a round: a line of `metrics.jsonl`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct RoundReport {
-    /// The round, from 1.
-    pub round: u32,
-    /// Who was drawn, and how often.
-    pub selected: Vec<Count>,
-    /// Whose uploads arrived, and how many.
-    pub arrived: Vec<Count>,
-    /// How often the uploads were tried.
-    pub attempts: u32,
-    /// χ² of the label mix that the selection aims at, for a selection by probabilities.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub label_divergence_wanted: Option<f64>,
-    /// χ² of the label mix of this round's aggregate; absent when nothing arrived.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub label_divergence_realised: Option<f64>,
-    /// The evaluation after this round, on rounds that have one.
-    #[serde(flatten)]
-    pub evaluation: Option<RoundEvaluation>,
-}
-
-/// How good the global model is.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct RoundEvaluation {
-    /// Mean loss on all training samples, where it was worked out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub train_loss: Option<f64>,
-    /// Mean loss on the test set.
-    pub test_loss: f64,
-    /// Share of the test set that is classified correctly.
-    pub test_accuracy: f64,
-}
 
 /// What a round came to.
 pub enum Outcome {
@@ -139,7 +105,7 @@ impl Engine {
 
     /// Bytes of server state that grow with the number of clients.
     pub fn server_memory(&self) -> usize {
-        self.aggregation.memory()
+        self.selection.memory() + self.aggregation.memory()
     }
 
     /// Plays one round.
@@ -160,17 +126,9 @@ impl Engine {
     /// there is nothing to wait for.
     fn pass(&self, round: u32) -> Result<Outcome, Error> {
         if !self.world.network.moves() {
-            return Err(Error::NothingArrives { round, attempts: 0 });
+            return Err(Error::NobodyCanArrive { round });
         }
-        Ok(Outcome::Done(RoundReport {
-            round,
-            selected: Vec::new(),
-            arrived: Vec::new(),
-            attempts: 0,
-            label_divergence_wanted: None,
-            label_divergence_realised: None,
-            evaluation: None,
-        }))
+        Ok(Outcome::Done(RoundReport { round, ..RoundReport::default() }))
     }
 
     fn play(&mut self, round: u32, changed: bool, broadcast: &[f32]) -> Result<Outcome, Error> {
@@ -197,7 +155,7 @@ impl Engine {
             attempts,
             label_divergence_wanted: self.selection.probabilities().map(|p| p.label_divergence),
             label_divergence_realised: realised(&world.federation, &weights),
-            evaluation: None,
+            ..RoundReport::default()
         };
         let finite = vector::finite(&global);
         self.global = global;
@@ -369,16 +327,15 @@ impl Engine {
         arrivals
     }
 
-    /// Loss and accuracy of the global model; the loss on the training samples, if it is wanted too.
-    pub fn evaluate(&self, train_loss: bool) -> RoundEvaluation {
+    /// Reports how good the global model is, on the training samples too if that is wanted.
+    pub fn evaluate(&self, report: &mut RoundReport, train_loss: bool) {
         let (model, data) = (&*self.world.model, &self.world.data);
         let on = |split| fedcote_learn::evaluate(model, &self.global, split);
+        let number = |loss: f64| Some(loss).filter(|loss| loss.is_finite());
         let test = on(&data.test);
-        RoundEvaluation {
-            train_loss: train_loss.then(|| on(&data.train).loss),
-            test_loss: test.loss,
-            test_accuracy: test.accuracy,
-        }
+        report.test_accuracy = Some(test.accuracy);
+        report.test_loss = number(test.loss);
+        report.train_loss = train_loss.then(|| on(&data.train).loss).and_then(number);
     }
 
     /// Everything that must survive an interruption.

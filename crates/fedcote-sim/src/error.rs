@@ -38,10 +38,18 @@ pub enum Error {
     /// Data, partition or model refused.
     #[error(transparent)]
     Learning(#[from] fedcote_learn::Error),
-    /// Nobody's upload can arrive, or none did in very many attempts.
+    /// Nobody's upload can arrive.
     #[error(
-        "round {round}: no upload arrived in {attempts} attempts; failure probabilities leave the \
-         server alone: lower them or select more clients a round"
+        "round {round}: no client can get through, now or later; lower the failure probabilities"
+    )]
+    NobodyCanArrive {
+        /// The round.
+        round: u32,
+    },
+    /// No upload that is a number arrived in very many attempts.
+    #[error(
+        "round {round}: in {attempts} attempts every upload was lost or no number; lower failure \
+         probabilities or the number of hostile clients, or select more clients a round"
     )]
     NothingArrives {
         /// The round.
@@ -67,6 +75,7 @@ impl Error {
         !matches!(
             self,
             Self::Io { .. }
+                | Self::NobodyCanArrive { .. }
                 | Self::NothingArrives { .. }
                 | Self::Learning(fedcote_learn::Error::Write { .. })
         )

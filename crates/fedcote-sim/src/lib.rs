@@ -14,17 +14,21 @@ mod fuzz;
 pub mod hostile;
 pub mod local;
 pub mod part;
+mod play;
+mod report;
 pub mod saved;
 pub mod scenario;
 pub mod scheme;
 pub mod selection;
 pub mod slab;
+mod stage;
 pub mod summary;
 pub mod vector;
 mod world;
 
-pub use engine::{Engine, Outcome, RoundEvaluation, RoundReport};
+pub use engine::{Engine, Outcome};
 pub use error::Error;
+pub use report::RoundReport;
 pub use scenario::Scenario;
 pub use world::World;
 

@@ -77,6 +77,11 @@ pub trait Selection: Send + Sync {
         let _ = (scene, arrivals);
     }
 
+    /// Bytes of server state that grow with the number of clients.
+    fn memory(&self) -> usize {
+        0
+    }
+
     /// Puts what must survive into `saved`.
     fn save(&self, saved: &mut Saved) {
         let _ = saved;

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::RoundReport;
 use crate::folder::Finished;
+use crate::report::RoundReport;
 
 /// Mean and (sample) standard deviation over seeds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -70,35 +70,46 @@ pub fn tail_rounds(rounds: u32) -> u32 {
 }
 
 impl RunSummary {
-    /// Sums up a run of so many rounds.
+    /// Sums up a finished run of so many rounds.
     pub fn of(rounds: u32, finished: &Finished, reports: &[RoundReport]) -> Self {
+        let Finished { diverged_at, classes, seconds, server_memory, .. } = *finished;
+        Self { seconds, server_memory, ..Self::so_far(rounds, diverged_at, Some(classes), reports) }
+    }
+
+    /// Sums up what there is of a run of so many rounds. Without the number of classes nothing is known of the accuracy
+    /// of a run that diverged.
+    pub fn so_far(
+        rounds: u32,
+        diverged_at: Option<u32>,
+        classes: Option<usize>,
+        reports: &[RoundReport],
+    ) -> Self {
         let evaluations: Vec<(u32, f64)> = reports
             .iter()
-            .filter_map(|report| report.evaluation.map(|e| (report.round, e.test_accuracy)))
+            .filter_map(|report| Some((report.round, report.test_accuracy?)))
             .collect();
-        let last = reports.iter().rev().find_map(|report| report.evaluation);
-        let diverged = finished.diverged_at.is_some();
+        let diverged = diverged_at.is_some();
+        let last = |value: fn(&RoundReport) -> Option<f64>| reports.iter().rev().find_map(value);
+        // A run that blew up has no loss worth a mean.
+        let loss = |value| last(value).filter(|_| !diverged);
         let tail: Vec<f64> = evaluations
             .iter()
-            .filter(|(round, _)| *round > rounds - tail_rounds(rounds))
+            .filter(|(round, _)| *round > rounds.saturating_sub(tail_rounds(rounds)))
             .map(|(_, accuracy)| *accuracy)
             .collect();
         let spread = if diverged { None } else { Spread::of(&tail) };
-        let guess = diverged.then(|| 1.0 / finished.classes as f64);
+        let guess = diverged.then(|| classes.map(|classes| 1.0 / classes as f64));
         let rounds_to_90 = evaluations.iter().enumerate().find_map(|(at, &(round, _))| {
             let recent = evaluations[..=at].iter().filter(|(other, _)| other + 10 > round);
             (mean(recent.map(|(_, accuracy)| *accuracy))? > 0.9).then_some(f64::from(round))
         });
-        let arrived =
-            |report: &RoundReport| f64::from(report.arrived.iter().map(|(_, n)| n).sum::<u32>());
         Self {
-            test_accuracy: guess.or(last.map(|last| last.test_accuracy)),
-            tail_accuracy: guess.or(spread.map(|spread| spread.mean)),
+            test_accuracy: guess.unwrap_or_else(|| last(|report| report.test_accuracy)),
+            tail_accuracy: guess.unwrap_or(spread.map(|spread| spread.mean)),
             tail_spread: spread.map(|spread| spread.std),
-            // A run that blew up has no loss worth a mean.
-            train_loss: last.filter(|_| !diverged).and_then(|last| last.train_loss),
-            test_loss: last.filter(|_| !diverged).map(|last| last.test_loss),
-            arrivals: mean(reports.iter().map(arrived)),
+            train_loss: loss(|report| report.train_loss),
+            test_loss: loss(|report| report.test_loss),
+            arrivals: mean(reports.iter().map(|report| report.arrivals() as f64)),
             label_divergence_wanted: mean(
                 reports.iter().filter_map(|report| report.label_divergence_wanted),
             ),
@@ -106,15 +117,16 @@ impl RunSummary {
                 reports.iter().filter_map(|report| report.label_divergence_realised),
             ),
             rounds_to_90,
-            diverged_at: finished.diverged_at,
-            seconds: finished.seconds,
-            server_memory: finished.server_memory,
+            diverged_at,
+            seconds: 0.0,
+            server_memory: 0,
         }
     }
 }
 
 /// What the runs of one scheme came to.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct SchemeSummary {
     /// The scheme.
     pub name: String,
@@ -229,7 +241,6 @@ impl Summary {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::RoundEvaluation;
 
     fn report(round: u32, accuracy: f64) -> RoundReport {
         RoundReport {
@@ -237,13 +248,11 @@ mod tests {
             selected: vec![(0, 2)],
             arrived: vec![(0, 1)],
             attempts: 1,
-            label_divergence_wanted: None,
             label_divergence_realised: Some(0.5),
-            evaluation: Some(RoundEvaluation {
-                train_loss: Some(1.0 - accuracy),
-                test_loss: 0.5,
-                test_accuracy: accuracy,
-            }),
+            train_loss: Some(1.0 - accuracy),
+            test_loss: Some(0.5),
+            test_accuracy: Some(accuracy),
+            ..RoundReport::default()
         }
     }
 
@@ -285,5 +294,38 @@ mod tests {
         let scheme = SchemeSummary::of("x", &[run, good]);
         assert_eq!((scheme.seeds, scheme.diverged, scheme.diverged_at), (2, 1, vec![4]));
         assert!((scheme.test_accuracy.unwrap().mean - 0.45).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_scheme_has_mean_and_deviation_over_its_runs() {
+        // Twenty rounds: the tail is the last four. Accuracies 0.8, 0.9, 0.8, 0.9 have mean 0.85 and sample
+        // deviation 0.05 · √(4/3); the other run is constant at 0.95.
+        let accuracies =
+            |round: u32| if round < 17 { 0.5 } else { 0.9 - 0.1 * f64::from(round % 2) };
+        let swinging: Vec<_> = (1..=20).map(|round| report(round, accuracies(round))).collect();
+        let constant: Vec<_> = (1..=20).map(|round| report(round, 0.95)).collect();
+        let runs = [&swinging, &constant].map(|run| RunSummary::so_far(20, None, None, run));
+        let scheme = SchemeSummary::of("x", &runs);
+        let tail = scheme.tail_accuracy.unwrap();
+        assert!((tail.mean - 0.9).abs() < 1e-12);
+        assert!((tail.std - 0.1 / 2_f64.sqrt()).abs() < 1e-12, "{tail:?}");
+        let swing = scheme.tail_spread.unwrap().mean;
+        assert!((swing - 0.05 * (4.0 / 3_f64).sqrt() / 2.0).abs() < 1e-12, "{swing}");
+        assert_eq!(scheme.rounds_to_90.unwrap().mean, 1.0, "of the one that gets there");
+        assert_eq!(scheme.arrivals, Some(Spread { mean: 1.0, std: 0.0 }));
+    }
+
+    #[test]
+    fn nothing_is_guessed_of_a_diverged_run_without_its_classes() {
+        let run = RunSummary::so_far(10, Some(4), None, &[report(3, 0.6)]);
+        assert_eq!((run.test_accuracy, run.tail_accuracy, run.test_loss), (None, None, None));
+    }
+
+    #[test]
+    fn the_last_loss_on_training_data_may_be_older_than_the_last_evaluation() {
+        let mut later = report(2, 0.6);
+        later.train_loss = None;
+        let run = RunSummary::so_far(10, None, None, &[report(1, 0.75), later]);
+        assert_eq!((run.train_loss, run.test_accuracy), (Some(0.25), Some(0.6)));
     }
 }

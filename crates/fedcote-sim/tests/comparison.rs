@@ -138,6 +138,75 @@ fn used_folders_and_other_scenarios_are_refused() {
     assert!(refusal(TEXT, false).contains("add --resume"));
     let other = TEXT.replace("rate = 0.1", "rate = 0.2");
     assert!(refusal(&other, true).contains("`training.rate` differs"), "{}", refusal(&other, true));
+    // Resumed with fewer schemes or seeds the comparison would forget runs that it has.
+    let fewer = TEXT.replace("\"scaffold\", ", "");
+    assert!(refusal(&fewer, true).contains("has a run of `scaffold` with seed"));
+    assert!(refusal(&TEXT.replace("[1, 2]", "[1]"), true).contains("with seed 2"));
+    finish(&TEXT.replace("[1, 2]", "[1, 2, 3]"), out, 2, true);
+}
+
+#[test]
+fn what_is_refused_leaves_the_folder_as_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let stop = AtomicBool::new(false);
+    let refused = |text: &str, out: &Path| {
+        compare(&scenario(text), out, &control(1, false, &stop), &|_: &RunId, _: Event| {})
+            .unwrap_err();
+    };
+    // A network that cannot be made.
+    let file = folder.path().join("trace.csv");
+    fs::write(&file, "round,client,failure\n1,1,what\n").unwrap();
+    let network = TEXT.split("[network]").next().unwrap().to_owned();
+    let network = format!("{network}[network]\nkind = \"trace\"\nfile = {file:?}\n");
+    refused(&network, &folder.path().join("out"));
+    assert!(!folder.path().join("out").exists());
+    // Files of others, whatever their names.
+    let used = folder.path().join("used");
+    finish(TEXT, &used, 2, false);
+    let film = used.join(".film.mkv.part");
+    fs::write(&film, "").unwrap();
+    refused(TEXT, &used);
+    finish(TEXT, &used, 2, true);
+    assert!(film.exists());
+}
+
+#[test]
+fn an_interrupted_comparison_has_no_summary_and_keeps_its_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path();
+    finish(&TEXT.replace("[1, 2]", "[1]"), out, 2, false);
+    let stop = AtomicBool::new(true);
+    let mut control = control(1, true, &stop);
+    control.command = "fedcote run --resume".into();
+    let quiet = |_: &RunId, _: Event| {};
+    assert!(compare(&scenario(TEXT), out, &control, &quiet).unwrap().is_none());
+    assert!(!out.join("summary.json").exists(), "it would leave seed 2 out");
+    assert_eq!(finish(TEXT, out, 2, true).command, "fedcote run");
+    let text = fs::read_to_string(out.join("scenario.toml")).unwrap();
+    assert!(text.starts_with("# fedcote run\n"), "{text}");
+}
+
+#[test]
+fn a_folder_is_resumed_by_its_own_scenario_wherever_that_was_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace: String = (1..=6).map(|client| format!("1,{client},0.{client}\n")).collect();
+    fs::write(folder.path().join("trace.csv"), format!("round,client,failure\n{trace}")).unwrap();
+    let text = TEXT.split("[network]").next().unwrap().to_owned()
+        + "[network]\nkind = \"trace\"\nfile = \"./trace.csv\"\n";
+    let begun = Scenario::parse("test", &text, &[], folder.path()).unwrap();
+    let out = folder.path().join("out");
+    let quiet = |_: &RunId, _: Event| {};
+    let stop = AtomicBool::new(true);
+    assert!(compare(&begun, &out, &control(1, false, &stop), &quiet).unwrap().is_none());
+    let own = Scenario::load(out.join("scenario.toml").to_str().unwrap(), &[]).unwrap();
+    let stop = AtomicBool::new(false);
+    assert!(compare(&own, &out, &control(2, true, &stop), &quiet).unwrap().is_some());
+    // Another file is another scenario.
+    let other = text.replace("trace.csv", "other.csv");
+    fs::copy(folder.path().join("trace.csv"), folder.path().join("other.csv")).unwrap();
+    let other = Scenario::parse("test", &other, &[], folder.path()).unwrap();
+    let error = compare(&other, &out, &control(2, true, &stop), &quiet).unwrap_err().to_string();
+    assert!(error.contains("`network.file` differs"), "{error}");
 }
 
 #[test]

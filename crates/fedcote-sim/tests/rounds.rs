@@ -231,7 +231,13 @@ fn a_network_without_hope_ends_with_an_error() {
     let scenario = lossy("", "[1.0, 1.0, 1.0, 1.0, 1.0]");
     for scheme in ["fedavg", "fedcote"] {
         let error = engine(world(&scenario), scheme).step(1).err().expect("nothing can arrive");
-        assert!(matches!(error, Error::NothingArrives { .. } | Error::Selection(_)), "{error}");
+        assert!(
+            matches!(
+                error,
+                Error::NobodyCanArrive { .. } | Error::NothingArrives { .. } | Error::Selection(_)
+            ),
+            "{error}"
+        );
     }
 }
 

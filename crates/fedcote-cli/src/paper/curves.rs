@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use fedcote_plot::axis::Format;
 use fedcote_plot::lines::{Lines, Point, Series};
 use fedcote_plot::panel::{Panel, figure};
-use fedcote_plot::summary::Statistic;
 use fedcote_plot::theme;
 use fedcote_sim::RoundReport;
+use fedcote_sim::summary::Spread;
 
 use super::artefact::{Curve, Grid};
 use super::document::Document;
@@ -77,16 +77,18 @@ const PARTS: [&str; 2] = ["each-1", "each-2"];
 
 /// The values of a run: round and value.
 fn values(curve: Curve, rounds: &[RoundReport]) -> Vec<(u32, f64)> {
-    let evaluated = rounds.iter().filter_map(|report| Some((report.round, report.evaluation?)));
     match curve {
-        Curve::Accuracy => evaluated.map(|(round, at)| (round, at.test_accuracy)).collect(),
+        Curve::Accuracy => {
+            rounds.iter().filter_map(|report| Some((report.round, report.test_accuracy?))).collect()
+        }
         Curve::MeanLoss => {
             let (mut sum, mut count) = (0.0, 0.0);
-            evaluated
-                .filter_map(|(round, at)| {
-                    sum += at.train_loss?;
+            rounds
+                .iter()
+                .filter_map(|report| {
+                    sum += report.train_loss?;
                     count += 1.0;
-                    Some((round, sum / count))
+                    Some((report.round, sum / count))
                 })
                 .collect()
         }
@@ -99,7 +101,7 @@ fn over_seeds(runs: &[Vec<(u32, f64)>]) -> Vec<Point> {
         at.entry(round).or_default().push(value);
     }
     let point = |(round, values): (u32, Vec<f64>)| {
-        let Statistic { mean, std } = Statistic::of(&values)?;
+        let Spread { mean, std } = Spread::of(&values)?;
         Some(Point { x: round.into(), mean, deviation: std })
     };
     at.into_iter().filter_map(point).collect()
@@ -132,22 +134,13 @@ fn one_by_one(lines: &Lines) -> Vec<Lines> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fedcote_sim::RoundEvaluation;
 
     #[test]
     fn the_mean_loss_is_that_of_all_rounds_so_far() {
         let report = |(round, train_loss)| RoundReport {
             round,
-            selected: Vec::new(),
-            arrived: Vec::new(),
-            attempts: 1,
-            label_divergence_wanted: None,
-            label_divergence_realised: None,
-            evaluation: Some(RoundEvaluation {
-                train_loss: Some(train_loss),
-                test_loss: 0.0,
-                test_accuracy: 0.5,
-            }),
+            train_loss: Some(train_loss),
+            ..RoundReport::default()
         };
         let rounds = [(1, 3.0), (2, 1.0), (3, 0.5)].map(report);
         assert_eq!(values(Curve::MeanLoss, &rounds), [(1, 3.0), (2, 2.0), (3, 1.5)]);

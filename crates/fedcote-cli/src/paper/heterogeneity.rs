@@ -7,9 +7,9 @@ use fedcote_plot::axis::Format;
 use fedcote_plot::lines::{Lines, Point, Series};
 use fedcote_plot::panel::figure;
 use fedcote_plot::scatter::{Cloud, Scatter};
-use fedcote_plot::summary::Statistic;
 use fedcote_plot::tables::{Better, Cell, Column, Digits, Row, Table};
 use fedcote_plot::theme::Style;
+use fedcote_sim::summary::Spread;
 
 use super::artefact::Other;
 use super::curves::WIDTH;
@@ -45,7 +45,7 @@ fn points(runs: &[Measured], value: impl Fn(&Measured) -> Vec<f64>) -> Vec<Point
     let rounds = runs.iter().map(Vec::len).min().unwrap_or(0);
     let point = |round: usize| {
         let values: Vec<f64> = runs.iter().map(|run| run[round]).collect();
-        let Statistic { mean, std } = Statistic::of(&values)?;
+        let Spread { mean, std } = Spread::of(&values)?;
         Some(Point { x: (round + 1) as f64, mean, deviation: std })
     };
     (0..rounds).filter_map(point).collect()
@@ -133,7 +133,7 @@ fn summary(cases: &[Vec<Measured>]) -> Table {
     let column = |name: &str| Column::new(name, Better::Neither, Digits::Significant(3));
     let row = |((name, _), runs): (&(&str, u8), &Vec<Measured>)| {
         let over = |value: &dyn Fn(&Measured) -> f64| {
-            Statistic::of(&runs.iter().map(value).collect::<Vec<_>>()).into()
+            Spread::of(&runs.iter().map(value).collect::<Vec<_>>()).into()
         };
         let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
         let ratio = |run: &Measured, pick: fn(f64, f64) -> f64| {

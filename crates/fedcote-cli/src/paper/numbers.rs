@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use fedcote_plot::summary::Statistic;
+use fedcote_sim::summary::Spread;
 
 /// A cell of one of the paper's tables; accuracies are in percent there.
 #[derive(Debug, Clone, PartialEq)]
@@ -10,7 +10,7 @@ pub struct Number {
     pub table: String,
     pub row: String,
     pub column: String,
-    pub value: Statistic,
+    pub value: Spread,
 }
 
 static NUMBERS: LazyLock<Vec<Number>> = LazyLock::new(|| {
@@ -22,7 +22,7 @@ static NUMBERS: LazyLock<Vec<Number>> = LazyLock::new(|| {
             table: record[0].to_owned(),
             row: record[1].to_owned(),
             column: record[2].to_owned(),
-            value: Statistic {
+            value: Spread {
                 mean: value(3),
                 std: if record[4].is_empty() { f64::NAN } else { value(4) },
             },
@@ -32,7 +32,7 @@ static NUMBERS: LazyLock<Vec<Number>> = LazyLock::new(|| {
 });
 
 /// What the paper has in this cell.
-pub fn number(table: &str, row: &str, column: &str) -> Option<Statistic> {
+pub fn number(table: &str, row: &str, column: &str) -> Option<Spread> {
     let found = NUMBERS.iter().find(|n| n.table == table && n.row == row && n.column == column);
     found.map(|number| number.value)
 }

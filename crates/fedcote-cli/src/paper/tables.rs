@@ -1,8 +1,8 @@
 //! Tables of runs: ours, the paper's, the difference.
 
-use fedcote_plot::summary::Statistic;
 use fedcote_plot::tables::{Better, Cell, Column as Heading, Digits, Row as Line, Table};
 use fedcote_sim::summary::RunSummary;
+use fedcote_sim::summary::Spread;
 
 use super::artefact::{Column, Grid, Measure, Row};
 use super::document::Document;
@@ -34,19 +34,19 @@ pub fn read(grid: &Grid, seeds: &[u64], store: &Store) -> Result<Option<Cells>, 
 }
 
 /// Mean and deviation over runs of what they have.
-pub fn over(runs: &[RunSummary], value: impl Fn(&RunSummary) -> Option<f64>) -> Option<Statistic> {
-    Statistic::of(&runs.iter().filter_map(value).collect::<Vec<_>>())
+pub fn over(runs: &[RunSummary], value: impl Fn(&RunSummary) -> Option<f64>) -> Option<Spread> {
+    Spread::of(&runs.iter().filter_map(value).collect::<Vec<_>>())
 }
 
 /// The paper's number in the units of ours.
-pub fn paper(artefact: &str, row: &Row, column: &Column) -> Option<Statistic> {
+pub fn paper(artefact: &str, row: &Row, column: &Column) -> Option<Spread> {
     let value = number(artefact, &row.scheme, &column.paper)?;
     let unit = if column.measure == Measure::Accuracy { 100.0 } else { 1.0 };
     let std = if value.std.is_nan() { 0.0 } else { value.std / unit };
-    Some(Statistic { mean: value.mean / unit, std })
+    Some(Spread { mean: value.mean / unit, std })
 }
 
-fn ours(runs: &[RunSummary], measure: Measure) -> Option<Statistic> {
+fn ours(runs: &[RunSummary], measure: Measure) -> Option<Spread> {
     over(runs, |run| match measure {
         Measure::Accuracy => run.test_accuracy,
         Measure::Loss => run.train_loss,

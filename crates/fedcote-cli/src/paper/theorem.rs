@@ -4,8 +4,8 @@ use std::path::Path;
 
 use fedcote::bound::{Bound, Training, theorem_1};
 use fedcote::{Options, evaluate, select};
-use fedcote_plot::summary::Statistic;
 use fedcote_plot::tables::{Better, Column, Digits, Row, Table};
+use fedcote_sim::summary::Spread;
 
 use super::document::Document;
 use super::gradients::{Measured, measured};
@@ -104,7 +104,7 @@ fn table(title: String, bounds: &[Vec<Bound>]) -> Table {
     let column = |name: &str| Column::new(name, Better::Lower, Digits::Significant(3));
     let row = |(name, bounds): (&&str, &Vec<Bound>)| {
         let over = |value: &dyn Fn(&Bound) -> f64| {
-            Statistic::of(&bounds.iter().map(value).collect::<Vec<_>>()).into()
+            Spread::of(&bounds.iter().map(value).collect::<Vec<_>>()).into()
         };
         let cells = vec![
             over(&|bound| bound.initial),

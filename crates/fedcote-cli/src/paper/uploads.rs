@@ -2,8 +2,8 @@
 //! was solved for uploads draw by draw.
 
 use fedcote::{Draws, Evaluation, Options, Uploads, evaluate_for, select};
-use fedcote_plot::summary::Statistic;
 use fedcote_plot::tables::{Better, Column, Digits, Row, Table};
+use fedcote_sim::summary::Spread;
 
 use super::document::Document;
 use super::request::Request;
@@ -34,7 +34,7 @@ pub fn make(title: String, request: &Request) -> Result<Document, Error> {
         }
     }
     let cells = |row: &[[f64; 2]], at: usize| {
-        Statistic::of(&row.iter().map(|values| values[at]).collect::<Vec<_>>()).into()
+        Spread::of(&row.iter().map(|values| values[at]).collect::<Vec<_>>()).into()
     };
     let line = |(name, row): (&&str, &Vec<[f64; 2]>)| Row {
         name: (*name).to_owned(),

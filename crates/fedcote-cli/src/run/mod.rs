@@ -8,19 +8,21 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use fedcote_sim::Scenario;
-use fedcote_sim::comparison::{Control, compare};
+use fedcote_sim::comparison::{Control, command, compare};
 use fedcote_sim::scenario::{PRESETS, Preset};
 
 use crate::arguments::{Seeds, whole};
 use crate::error::Error;
 
+/// The scenario of whoever names none.
+const DEFAULT: &str = "quickstart";
+
 /// Compare schemes: train with each of them on the same clients, network and seeds
 #[derive(clap::Args)]
 #[command(after_help = after_help())]
 pub struct Args {
-    /// A preset's name or a scenario file
-    #[arg(default_value = "quickstart")]
-    scenario: String,
+    /// A preset's name or a scenario file [default: quickstart; with --resume, the scenario of the folder]
+    scenario: Option<String>,
     /// Override a key of the scenario, such as training.rate=0.1 (may be repeated)
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
@@ -95,14 +97,16 @@ pub fn run(args: Args) -> Result<(), Error> {
     let mut overrides = args.overrides.clone();
     overrides.extend(args.rounds.map(|rounds| format!("rounds={rounds}")));
     overrides.extend(args.seeds.map(|Seeds(seeds)| format!("seeds={seeds:?}")));
-    let scenario = Scenario::load(&args.scenario, &overrides).map_err(Error::from)?;
+    let name = args.scenario.as_deref();
+    let out = args.out.clone();
+    let out = out.unwrap_or_else(|| default_out(name.unwrap_or(DEFAULT), args.resume));
+    let begun = Some(out.join("scenario.toml")).filter(|file| args.resume && file.exists());
+    let begun = begun.map(|file| file.to_string_lossy().into_owned());
+    let name = name.or(begun.as_deref()).unwrap_or(DEFAULT);
+    let scenario = Scenario::load(name, &overrides).map_err(Error::from)?;
     if args.print_config {
         return crate::output::print(&scenario.rooted()?.to_toml());
     }
-    let out = match &args.out {
-        Some(out) => out.clone(),
-        None => default_out(&args.scenario, args.resume),
-    };
     crate::output::folder("--out", &out)?;
     let stop = stop_on_signal()?;
     if args.stop_with_input {
@@ -126,11 +130,8 @@ pub fn run(args: Args) -> Result<(), Error> {
     let summary = compare(&scenario, &out, &control, &progress).map_err(Error::from)?;
     progress.finish();
     let Some(summary) = summary else {
-        return Err(Error::work(format!(
-            "interrupted; go on with: {} --resume --out {}",
-            without_flags(&control.command),
-            out.display()
-        )));
+        let words = ["run", "--resume", "--out", &out.to_string_lossy()].map(str::to_owned);
+        return Err(Error::work(format!("interrupted; go on with: {}", command(words))));
     };
     let report =
         fedcote_plot::report::write(std::slice::from_ref(&out), None).map_err(|error| {
@@ -216,27 +217,5 @@ pub(crate) fn stop_on_signal() -> Result<&'static AtomicBool, Error> {
 
 /// The command as typed, with the program's name in place of its path.
 pub(crate) fn command_line() -> String {
-    let typed = std::env::args().skip(1).filter(|word| word != "--stop-with-input");
-    let quoted = typed.map(|word| {
-        let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./,:".contains(c);
-        if word.chars().all(plain) { word } else { format!("'{}'", word.replace('\'', "'\\''")) }
-    });
-    std::iter::once("fedcote".to_owned()).chain(quoted).collect::<Vec<_>>().join(" ")
-}
-
-/// The command without the flags that the advice to resume gives again.
-fn without_flags(command: &str) -> String {
-    let mut words = command.split(' ');
-    let mut kept = Vec::new();
-    while let Some(word) = words.next() {
-        match word {
-            "--resume" => {}
-            "--out" => {
-                words.next();
-            }
-            _ if word.starts_with("--out=") => {}
-            _ => kept.push(word),
-        }
-    }
-    kept.join(" ")
+    command(std::env::args().skip(1))
 }

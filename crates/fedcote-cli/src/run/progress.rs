@@ -44,7 +44,7 @@ pub struct Progress {
 struct Shown {
     bar: ProgressBar,
     accuracy: Option<f64>,
-    arrived: u32,
+    arrived: u64,
     told: Instant,
 }
 
@@ -132,14 +132,14 @@ impl Listener for Progress {
                 self.whole.inc(1);
                 let mut shown = self.shown.lock().expect("no panic while held");
                 let Some(shown) = shown.get_mut(run) else { return };
-                shown.arrived += report.arrived.iter().map(|(_, copies)| copies).sum::<u32>();
+                shown.arrived += report.arrivals();
                 shown.bar.inc(1);
-                if let Some(evaluation) = report.evaluation {
-                    shown.accuracy = Some(evaluation.test_accuracy);
+                if let Some(accuracy) = report.test_accuracy {
+                    shown.accuracy = Some(accuracy);
                     let message = format!(
                         "accuracy {:5.2} %  arrivals {:.1}",
-                        100.0 * evaluation.test_accuracy,
-                        f64::from(shown.arrived) / shown.bar.position().max(1) as f64,
+                        100.0 * accuracy,
+                        shown.arrived as f64 / shown.bar.position().max(1) as f64,
                     );
                     shown.bar.set_message(message.clone());
                     if self.style == Style::Lines && shown.told.elapsed().as_secs() >= LINE_EVERY {

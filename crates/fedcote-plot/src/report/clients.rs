@@ -3,7 +3,9 @@
 use super::figures::{Figure, columns, dynamic};
 use crate::axis::Format;
 use crate::bars::Bars;
-use crate::folder::{Clients, Round, Run, Scheme, Seed};
+use fedcote_sim::RoundReport;
+
+use crate::folder::{Clients, Run, Scheme, Seed};
 use crate::panel::{Panel, figure, keyed_figure};
 use crate::scatter::{Cloud, Scatter};
 use crate::tables::Digits;
@@ -79,7 +81,7 @@ pub(super) fn labels(run: &Run) -> Option<Figure> {
         if clients.clients.iter().any(|client| client.labels.is_empty()) {
             continue;
         }
-        let draws = seed.rounds.iter().map(Round::draws).max().unwrap_or(0).max(1);
+        let draws = seed.rounds.iter().map(RoundReport::draws).max().unwrap_or(0).max(1);
         let before =
             clients.plain_appearance(draws).map(|shares| clients.effective_labels(&shares));
         let (shares, observed) = shares(seed, clients);

@@ -4,7 +4,9 @@ use super::clients;
 use crate::axis::Format;
 use crate::bars::Bars;
 use crate::dots::{Dot, Dots};
-use crate::folder::{Round, Run, Scheme};
+use fedcote_sim::RoundReport;
+
+use crate::folder::{Run, Scheme};
 use crate::lines::{Lines, Point, Series};
 use crate::map::{self, Map};
 use crate::panel::{Panel, figure, keyed_figure};
@@ -70,12 +72,12 @@ pub fn figures(run: &Run) -> Vec<Figure> {
     all.into_iter().flatten().collect()
 }
 
-fn points(scheme: &Scheme, value: impl Fn(&Round) -> Option<f64>) -> Vec<Point> {
+fn points(scheme: &Scheme, value: impl Fn(&RoundReport) -> Option<f64>) -> Vec<Point> {
     let curve = scheme.curve(value).into_iter();
     curve.map(|(round, at)| Point { x: round as f64, mean: at.mean, deviation: at.std }).collect()
 }
 
-fn series(run: &Run, value: impl Fn(&Round) -> Option<f64>) -> Vec<Series> {
+fn series(run: &Run, value: impl Fn(&RoundReport) -> Option<f64>) -> Vec<Series> {
     let of = |(scheme, style): (&Scheme, Style)| Series {
         name: scheme.name.clone(),
         style,
@@ -201,7 +203,7 @@ fn loss(
     run: &Run,
     id: &'static str,
     title: &str,
-    value: fn(&Round) -> Option<f64>,
+    value: fn(&RoundReport) -> Option<f64>,
 ) -> Option<Figure> {
     let mut lines = Lines::new("");
     lines.series = series(run, value);
@@ -294,7 +296,7 @@ fn histogram(run: &Run) -> Option<Figure> {
     for (scheme, style) in run.schemes.iter().zip(styles(run)) {
         let mut shares = vec![0.0; names.len()];
         let all: Vec<u64> =
-            scheme.seeds.iter().flat_map(|s| &s.rounds).map(Round::arrivals).collect();
+            scheme.seeds.iter().flat_map(|s| &s.rounds).map(RoundReport::arrivals).collect();
         all.iter().for_each(|arrivals| shares[(arrivals / bin) as usize] += 1.0 / all.len() as f64);
         let mean = all.iter().sum::<u64>() as f64 / all.len().max(1) as f64;
         let mut bars = Bars::new(&scheme.name, &names).bars("share of rounds", &shares, style);

@@ -150,18 +150,14 @@ fn names(runs: &[Run]) -> Vec<String> {
     runs.iter().map(name).collect()
 }
 
-/// Writes a file whole or not at all: beside its place first, then moved there.
+/// Writes a file whole or not at all.
 fn save(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    let failed = |source| Error::File { path: path.into(), action: "write", source };
-    let name = path.file_name().ok_or_else(|| failed(std::io::ErrorKind::InvalidInput.into()))?;
-    let mut hidden = std::ffi::OsString::from(".");
-    hidden.push(name);
-    hidden.push(format!(".{}.tmp", std::process::id()));
-    let temporary = path.with_file_name(hidden);
-    let result = fs::write(&temporary, bytes).and_then(|()| fs::rename(&temporary, path));
-    if result.is_err() {
-        // What is left of it is of no use; the first error is the one to tell.
-        let _ = fs::remove_file(&temporary);
-    }
-    result.map_err(failed)
+    fedcote_learn::checkpoint::write(path, bytes).map_err(|error| match error {
+        fedcote_learn::Error::Write { path, source } => {
+            Error::File { path, action: "write", source }
+        }
+        other => {
+            Error::File { path: path.into(), action: "write", source: std::io::Error::other(other) }
+        }
+    })
 }

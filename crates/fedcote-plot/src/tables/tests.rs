@@ -1,7 +1,7 @@
 use super::*;
 
 fn table() -> Table {
-    let spread = |mean, std| Cell::Spread(Statistic { mean, std });
+    let spread = |mean, std| Cell::Spread(Spread { mean, std });
     let row = |name: &str, cells: Vec<Cell>, apart| Row { name: name.into(), cells, apart };
     Table {
         title: "T".into(),

@@ -10,13 +10,13 @@ mod seals;
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use crate::Error;
-use crate::engine::RoundReport;
+use crate::report::RoundReport;
 use crate::saved::Saved;
 use crate::scenario::Scenario;
 
@@ -28,7 +28,6 @@ pub(crate) use seals::checksum;
 #[derive(Debug)]
 pub struct RunFolder {
     path: PathBuf,
-    config: String,
 }
 
 /// What a run came to: `finished.json`.
@@ -82,7 +81,6 @@ impl RunFolder {
     pub fn open(out: &Path, scenario: &Scenario, scheme: &str, seed: u64) -> Result<Self, Error> {
         let path = out.join(scheme).join(seed.to_string());
         let config = run_config(scenario, scheme, seed);
-        let text = toml::to_string(&config).expect("plain values");
         let file = path.join("config.toml");
         match fs::read(&file) {
             Ok(found) => {
@@ -103,11 +101,12 @@ impl RunFolder {
                     return Err(damaged(&path, &file, "is missing"));
                 }
                 fs::create_dir_all(&path).map_err(Error::io(&path))?;
+                let text = toml::to_string(&config).expect("plain values");
                 fedcote_learn::checkpoint::write(&file, text.as_bytes())?;
             }
             Err(error) => return Err(Error::io(&file)(error)),
         }
-        Ok(Self { path, config: text })
+        Ok(Self { path })
     }
 
     /// The folder's path.
@@ -240,11 +239,6 @@ impl RunFolder {
         Ok(fedcote_learn::checkpoint::write(&self.path.join(name), &text)?)
     }
 
-    /// The resolved scenario of this run.
-    pub fn config(&self) -> &str {
-        &self.config
-    }
-
     fn checkpoint_file(&self) -> PathBuf {
         self.path.join("checkpoint").join("state.safetensors")
     }
@@ -333,6 +327,18 @@ fn run_config(scenario: &Scenario, scheme: &str, seed: u64) -> Table {
 /// Keys that may differ between the runs of a folder: they change no number.
 const INDIFFERENT: [&str; 1] = ["checkpoint_every"];
 
+/// Keys with a path, given from the scenario's folder or from the root.
+const PATHS: [&str; 2] = ["data.path", "network.file"];
+
+/// Whether two paths may be the same, one of them given from a folder that is not known.
+fn same_place(one: &str, two: &str) -> bool {
+    let plain = |path: &str| -> PathBuf {
+        Path::new(path).components().filter(|part| *part != Component::CurDir).collect()
+    };
+    let (one, two) = (plain(one), plain(two));
+    (one.is_relative() && two.ends_with(&one)) || (two.is_relative() && one.ends_with(&two))
+}
+
 /// The first key in which a configuration on disk differs from the one wanted.
 fn difference(found: &Table, wanted: &Table) -> Option<String> {
     fn differing(path: &str, found: &Table, wanted: &Table) -> Option<String> {
@@ -346,6 +352,8 @@ fn difference(found: &Table, wanted: &Table) -> Option<String> {
                     }
                 }
                 (found, wanted) if found == wanted || INDIFFERENT.contains(&path.as_str()) => {}
+                (Some(Value::String(found)), Some(Value::String(wanted)))
+                    if PATHS.contains(&path.as_str()) && same_place(found, wanted) => {}
                 _ => return Some(path),
             }
         }

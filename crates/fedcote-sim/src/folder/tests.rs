@@ -1,5 +1,4 @@
 use super::*;
-use crate::engine::RoundReport;
 
 fn scenario(text: &str) -> Scenario {
     Scenario::parse("test", text, &[], Path::new(".")).unwrap()
@@ -12,8 +11,7 @@ fn report(round: u32) -> RoundReport {
         arrived: vec![(1, 1)],
         attempts: 1,
         label_divergence_wanted: Some(0.1),
-        label_divergence_realised: None,
-        evaluation: None,
+        ..RoundReport::default()
     }
 }
 

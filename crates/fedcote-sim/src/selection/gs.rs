@@ -83,9 +83,9 @@ fn greedy(federation: &Federation, size: usize, groups: &mut [Vec<u32>]) {
             .iter()
             .enumerate()
             .filter(|(_, group)| group.len() < size)
-            .map(|(at, group)| (group.is_empty(), gain(group), at))
-            .min_by(|a, b| a.1.total_cmp(&b.1).then(a.2.cmp(&b.2)));
-        let (_, _, at) = best.expect("the groups hold everyone");
+            .map(|(at, group)| (gain(group), at))
+            .min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        let (_, at) = best.expect("the groups hold everyone");
         groups[at].push(client);
     }
 }

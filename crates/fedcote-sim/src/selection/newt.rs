@@ -62,6 +62,10 @@ impl Selection for Newt {
         }
     }
 
+    fn memory(&self) -> usize {
+        self.models.bytes()
+    }
+
     fn save(&self, saved: &mut Saved) {
         self.models.save("newt.models", saved);
     }

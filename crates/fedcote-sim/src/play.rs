@@ -1,0 +1,190 @@
+//! One run from its first round, or from its checkpoint, to its end.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use serde::Serialize;
+
+use crate::Error;
+use crate::comparison::{Control, Event, Listener, RunId};
+use crate::engine::{Engine, Outcome};
+use crate::folder::{Finished, RunFolder, Seals};
+use crate::report::RoundReport;
+use crate::scenario::Scenario;
+use crate::stage::Stage;
+use crate::summary::RunSummary;
+
+/// Above this many clients `clients.json` is left out: nobody looks at it client by client.
+const MAX_LISTED: usize = 10_000;
+
+/// One run on its way.
+pub(crate) struct Play<'a> {
+    pub(crate) run: &'a RunId,
+    pub(crate) folder: &'a RunFolder,
+    pub(crate) control: &'a Control<'a>,
+    pub(crate) listener: &'a dyn Listener,
+    /// Becomes true when another run fails.
+    pub(crate) failed: &'a AtomicBool,
+}
+
+impl Play<'_> {
+    fn stopping(&self) -> bool {
+        self.control.stop.load(Ordering::Relaxed) || self.failed.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn all(&self, stage: &Stage) -> Result<Option<RunSummary>, Error> {
+        let scenario = &**stage.scenario;
+        let rounds = scenario.general.rounds;
+        if let Some((finished, reports)) = self.folder.finished()? {
+            self.folder.tidy()?;
+            self.listener.event(self.run, Event::Skipped(&finished));
+            return Ok(Some(RunSummary::of(rounds, &finished, &reports)));
+        }
+        if self.stopping() {
+            return Ok(None);
+        }
+        let world = stage.world(self.run.seed)?;
+        let scheme = scenario.schemes.resolve(&self.run.scheme);
+        let scheme = scheme.map_err(|(place, reason)| Error::Scenario { place, reason })?;
+        let mut engine = Engine::new(world, scheme)?;
+        self.folder.sweep()?;
+        let (mut round, spent, mut seals) = match self.folder.resume()? {
+            None => (0, 0.0, Seals::default()),
+            Some(resumed) => {
+                let path = self.folder.path();
+                let damaged = |reason| {
+                    let remedy = format!("remove {} to run it again", path.display());
+                    Error::folder(path, format!("the checkpoint is damaged: {reason}; {remedy}"))
+                };
+                engine.restore(&resumed.saved).map_err(damaged)?;
+                (resumed.round, resumed.seconds, resumed.seals)
+            }
+        };
+        self.listener.event(self.run, Event::Started { round });
+        let begun = Instant::now();
+        let seconds = || spent + begun.elapsed().as_secs_f64();
+        let mut metrics = self.folder.metrics()?;
+        let mut diverged_at = None;
+        while round < rounds {
+            round += 1;
+            let report = stage.pool.install(|| play_round(&mut engine, round, scenario))?;
+            if round == 1 {
+                self.write_clients(&engine, &mut seals)?;
+                if !engine.warnings().is_empty() {
+                    self.listener.event(self.run, Event::Warned(engine.warnings()));
+                }
+            }
+            let Some(report) = report else {
+                metrics.add(&serde_json::json!({ "diverged_at": round }))?;
+                diverged_at = Some(round);
+                break;
+            };
+            metrics.add(&report)?;
+            self.listener.event(self.run, Event::Round(&report));
+            let stop = self.stopping() && round < rounds;
+            if stop || round.is_multiple_of(scenario.general.checkpoint_every) {
+                metrics.sync()?;
+                let mut seals = seals.clone();
+                seals.set("metrics.jsonl", metrics.checksum());
+                self.folder.checkpoint(round, seconds(), &engine.save(), &seals)?;
+            }
+            if stop {
+                self.listener.event(self.run, Event::Interrupted { round });
+                return Ok(None);
+            }
+        }
+        metrics.sync()?;
+        let model = self.folder.path().join("model.safetensors");
+        let parameters = engine.world().model.parameters();
+        fedcote_learn::checkpoint::save(&model, parameters, engine.global())?;
+        seals.seal(self.folder.path(), "model.safetensors").map_err(Error::io(&model))?;
+        let finished = Finished {
+            rounds: round,
+            diverged_at,
+            seconds: seconds(),
+            classes: engine.federation().classes(),
+            server_memory: engine.server_memory(),
+            metrics_checksum: metrics.checksum(),
+            checksums: seals,
+        };
+        self.folder.finish(finished)?;
+        let (finished, reports) = self.folder.finished()?.expect("it has just been written");
+        self.listener.event(self.run, Event::Finished(&finished));
+        Ok(Some(RunSummary::of(rounds, &finished, &reports)))
+    }
+
+    /// Who takes part, as seen in the first round.
+    fn write_clients(&self, engine: &Engine, seals: &mut Seals) -> Result<(), Error> {
+        let federation = &engine.world().federation;
+        if federation.len() > MAX_LISTED {
+            return Ok(());
+        }
+        let probabilities = engine.probabilities();
+        let places = engine.world().network.positions(1);
+        let clients: Vec<Client> = (0..federation.len())
+            .map(|at| {
+                let place = places.get(at);
+                Client {
+                    id: federation.id(at).into_owned(),
+                    weight: federation.weights()[at],
+                    failure: engine.failures()[at],
+                    labels: federation.labels(at),
+                    selection: probabilities.map(|p| p.selection[at]),
+                    appearance: probabilities.map(|p| p.appearance[at]),
+                    x: place.map(|place| place.x),
+                    y: place.map(|place| place.y),
+                    standard: place.map(|place| place.standard),
+                    indoor: place.map(|place| place.indoor),
+                }
+            })
+            .collect();
+        let global_labels = federation.global_labels();
+        self.folder.write_json(
+            "clients.json",
+            &serde_json::json!({
+                "classes": federation.classes(),
+                "global_labels": global_labels,
+                "clients": clients,
+                "warnings": engine.warnings(),
+            }),
+        )?;
+        let sealed = seals.seal(self.folder.path(), "clients.json");
+        sealed.map_err(Error::io(&self.folder.path().join("clients.json")))
+    }
+}
+
+/// A client in `clients.json`.
+#[derive(Serialize)]
+struct Client<'a> {
+    id: String,
+    weight: f64,
+    failure: f64,
+    labels: &'a [f64],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    selection: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    appearance: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    x: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    y: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    standard: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    indoor: Option<bool>,
+}
+
+/// One round and, where it is due, its evaluation; `None` when the numbers blew up.
+fn play_round(
+    engine: &mut Engine,
+    round: u32,
+    scenario: &Scenario,
+) -> Result<Option<RoundReport>, Error> {
+    let Outcome::Done(mut report) = engine.step(round)? else { return Ok(None) };
+    let general = &scenario.general;
+    let due = |every: u32| round.is_multiple_of(every) || round == general.rounds;
+    if due(general.evaluate_every) {
+        engine.evaluate(&mut report, due(general.train_loss_every));
+    }
+    Ok(Some(report))
+}
