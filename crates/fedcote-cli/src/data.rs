@@ -36,7 +36,7 @@ enum Action {
     },
     /// Read a data set whole and show what is in it
     Check {
-        /// `mnist`, or a folder with four IDX files or the files of CIFAR-10
+        /// `mnist`, `cifar10` in data/cifar10, or a folder with four IDX files or the files of CIFAR-10
         set: PathBuf,
         /// Print one JSON document instead of a table
         #[arg(long)]
@@ -44,24 +44,30 @@ enum Action {
     },
     /// Write a data set as four IDX files, for other programs or to change it
     Export {
-        /// `mnist`, or a folder with four IDX files or the files of CIFAR-10
+        /// `mnist`, `cifar10` in data/cifar10, or a folder with four IDX files or the files of CIFAR-10
         set: PathBuf,
         /// The folder to put the files in
         #[arg(long, value_name = "FOLDER")]
         into: PathBuf,
+        /// Overwrite files of an earlier export
+        #[arg(long)]
+        force: bool,
     },
     /// Download a data set, check it and unpack it
     Fetch {
         /// Which one
         set: Fetchable,
         /// The folder to put the files in
-        #[arg(long, value_name = "FOLDER", default_value = "data/cifar10")]
+        #[arg(long, value_name = "FOLDER", default_value = CIFAR10)]
         into: PathBuf,
         /// Unpack this archive, downloaded before, instead
         #[arg(long, value_name = "FILE")]
         from: Option<PathBuf>,
     },
 }
+
+/// Where CIFAR-10 is put unless told, and where the preset looks for it.
+const CIFAR10: &str = "data/cifar10";
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum Fetchable {
@@ -72,7 +78,7 @@ pub fn run(args: Args) -> Result<(), Error> {
     match args.command {
         Action::List { json } => list(json),
         Action::Check { set, json } => check(&set, json),
-        Action::Export { set, into } => export(&set, &into),
+        Action::Export { set, into, force } => export(&set, &into, force),
         Action::Fetch { set: Fetchable::Cifar10, into, from } => fetch(&into, from.as_deref()),
     }
 }
@@ -161,12 +167,26 @@ fn check(set: &Path, json: bool) -> Result<(), Error> {
     crate::output::print(&(text + &table.render(styled())))
 }
 
-fn export(set: &Path, into: &Path) -> Result<(), Error> {
-    let data = load(&recognise(set)?, Path::new("")).map_err(Error::request)?;
-    fs::create_dir_all(into)
-        .map_err(|error| Error::request(format!("{}: {error}", into.display())))?;
+fn export(set: &Path, into: &Path, force: bool) -> Result<(), Error> {
+    let spec = recognise(set)?;
+    crate::output::folder("--into", into)?;
+    // The files are exported to be changed.
+    if let Some(file) = idx::FILES.iter().find(|file| !force && into.join(file).exists()) {
+        let file = into.join(file);
+        return Err(Error::request(format!(
+            "{}: is there already; choose another folder, or add --force to overwrite it",
+            file.display()
+        )));
+    }
+    let data = load(&spec, Path::new("")).map_err(Error::request)?;
+    make(into)?;
     idx::write(into, &data).map_err(Error::work)?;
     check(into, false)
+}
+
+fn make(folder: &Path) -> Result<(), Error> {
+    fs::create_dir_all(folder)
+        .map_err(|error| Error::work(format!("{}: {error}", folder.display())))
 }
 
 /// What kind of data set a name or a folder is.
@@ -175,11 +195,17 @@ fn recognise(set: &Path) -> Result<DataSpec, Error> {
         return Ok(DataSpec::default());
     }
     if !set.is_dir() {
-        let reason = format!(
-            "{}: neither `mnist` nor a folder; `fedcote data list` shows what there is",
-            set.display()
-        );
-        return Err(Error::request(reason));
+        let reason = match set.to_str() {
+            Some("cifar10") => {
+                // The error for a folder without it says how to get it.
+                let (set, path) = (SetKind::Cifar10, Some(CIFAR10.into()));
+                return Ok(DataSpec { set, path, ..DataSpec::default() });
+            }
+            Some("synthetic") => "is made from the keys of each scenario: there are no files",
+            Some("idx") => "stands for any folder with four IDX files: name the folder",
+            _ => "neither `mnist` nor `cifar10` nor a folder",
+        };
+        return Err(Error::request(format!("{}: {reason}", set.display())));
     }
     let has = |folder: &Path| cifar10::FILES.iter().any(|file| folder.join(file).exists());
     let kind = if has(set) || has(&set.join("cifar-10-batches-bin")) {
@@ -218,11 +244,11 @@ fn describe<'a>(spec: &DataSpec, data: &'a Dataset) -> Document<'a> {
 
 /// Gets CIFAR-10 from its home page by `curl`, which every system has, rather than by a TLS library of our own.
 fn fetch(into: &Path, from: Option<&Path>) -> Result<(), Error> {
-    fs::create_dir_all(into)
-        .map_err(|error| Error::request(format!("{}: {error}", into.display())))?;
+    crate::output::folder("--into", into)?;
     let archive = match from {
         Some(file) => file.to_path_buf(),
         None => {
+            make(into)?;
             let file = into.join("cifar-10-binary.tar.gz.part");
             download(cifar10::ARCHIVE, &file)?;
             file

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use fedcote::Options;
 
+use crate::arguments::whole;
 use crate::error::Error;
 use crate::outcome::{Format, Outcome, Procedure};
 use crate::problem::{Problem, source};
@@ -22,7 +23,8 @@ pub struct Args {
     /// JSON or CSV file with a selection for every client; `-` or nothing reads standard input
     file: Option<PathBuf>,
     /// Draws a round [default: the file's]
-    #[arg(long, value_name = "K")]
+    #[arg(long, value_name = "K", allow_negative_numbers = true)]
+    #[arg(value_parser = whole::<u64>(1..=fedcote::MAX_DRAWS))]
     selected: Option<u64>,
     #[command(flatten)]
     procedure: Procedure,

@@ -1,5 +1,6 @@
 //! The `fedcote` command: parse, call, print.
 
+mod arguments;
 mod data;
 mod error;
 mod evaluate;
@@ -14,13 +15,18 @@ mod select;
 mod serve;
 mod table;
 
+use std::io::Write;
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
+
+use error::Error;
 
 /// Federated learning over unreliable networks: choose clients so that failures do no harm.
 #[derive(Parser)]
 #[command(
+    name = "fedcote",
     version,
     propagate_version = true,
     max_term_width = 100,
@@ -52,7 +58,26 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let result = match Cli::parse().command {
+    let result = match Cli::try_parse() {
+        Ok(cli) => perform(cli.command),
+        Err(asked) if !asked.use_stderr() => output::written(asked.print()),
+        Err(bare) if bare.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            bare.exit()
+        }
+        Err(wrong) => Err(Error::request(arguments::complaint::<Cli>(&wrong))),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // When nobody can be told, the status still tells.
+            let _ = writeln!(std::io::stderr(), "fedcote: {error}");
+            ExitCode::from(error.status())
+        }
+    }
+}
+
+fn perform(command: Command) -> Result<(), Error> {
+    match command {
         Command::Run(args) => run::run(args),
         Command::Select(args) => select::run(args),
         Command::Evaluate(args) => evaluate::run(args),
@@ -62,15 +87,9 @@ fn main() -> ExitCode {
         Command::Serve(args) => serve::run(args),
         Command::Data(args) => data::run(args),
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "fedcote", &mut std::io::stdout());
-            Ok(())
-        }
-    };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("fedcote: {error}");
-            ExitCode::from(error.status())
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "fedcote", &mut script);
+            output::write(|out| out.write_all(&script))
         }
     }
 }

@@ -8,6 +8,7 @@ use fedcote_radio::{Layout, Network, Place};
 use fedcote_sim::Scenario;
 use serde::Serialize;
 
+use crate::arguments::{MAX_SEED, whole};
 use crate::error::Error;
 use crate::table::{Align, Table, styled};
 
@@ -31,13 +32,13 @@ pub struct Args {
     scenario: String,
     /// The round to look at; 0 is the start
     #[arg(long, value_name = "R", default_value_t = 0, allow_negative_numbers = true)]
-    #[arg(value_parser = clap::value_parser!(u32).range(0..))]
+    #[arg(value_parser = whole::<u32>(0..=u32::MAX.into()))]
     round: u32,
     /// The seed that places the clients [default: the scenario's first]
     #[arg(long, value_name = "S", allow_negative_numbers = true)]
-    #[arg(value_parser = clap::value_parser!(u64).range(0..))]
+    #[arg(value_parser = whole::<u64>(0..=MAX_SEED))]
     seed: Option<u64>,
-    /// Set a key of the scenario, as in network.rayleigh=true
+    /// Set a key of the scenario, as in network.rayleigh=true (may be repeated)
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// Draw a map into this SVG file
@@ -76,6 +77,7 @@ struct Document<'a> {
 }
 
 pub fn run(args: Args) -> Result<(), Error> {
+    args.svg.as_ref().map_or(Ok(()), |file| crate::output::file("--svg", file))?;
     let scenario = Scenario::load(&args.scenario, &args.set).map_err(Error::from)?;
     let parameters = scenario.model_parameters().map_err(Error::from)?;
     let seed = args.seed.or(scenario.general.seeds.first().copied()).unwrap_or(1);

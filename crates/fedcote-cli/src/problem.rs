@@ -52,7 +52,8 @@ impl Problem {
         let mut problem = Self::default();
         if *first == b'{' {
             let mut reader = serde_json::Deserializer::from_slice(bytes);
-            Document(&mut problem).deserialize(&mut reader).map_err(|error| error.to_string())?;
+            let plain = |error: serde_json::Error| fedcote_sim::scenario::plain(&error.to_string());
+            Document(&mut problem).deserialize(&mut reader).map_err(plain)?;
             reader.end().map_err(|error| error.to_string())?;
         } else if bytes.contains(&0) || std::str::from_utf8(bytes).is_err() {
             return Err("is neither JSON nor CSV text".into());
@@ -194,7 +195,7 @@ impl<'de> Visitor<'de> for Clients<'_> {
     type Value = ();
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("clients as a list of objects")
+        formatter.write_str("a list of clients")
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
@@ -218,7 +219,7 @@ impl<'de> Visitor<'de> for Client<'_> {
     type Value = ();
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("a client as an object with id, labels and failure")
+        formatter.write_str("a client: an object with id, labels and failure")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {

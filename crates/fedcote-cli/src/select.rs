@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use fedcote::{Method, Options};
 
+use crate::arguments::{number, whole};
 use crate::error::Error;
 use crate::outcome::{Format, Outcome, Procedure};
 use crate::problem::{Problem, source};
@@ -26,22 +27,24 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t = MethodName::Exact)]
     method: MethodName,
     /// With `gradient`: solve for this many draws instead (the paper's FedCote-II)
-    #[arg(long, value_name = "K")]
+    #[arg(long, value_name = "K", allow_negative_numbers = true)]
+    #[arg(value_parser = whole::<u64>(1..=fedcote::MAX_DRAWS))]
     k_apx: Option<u64>,
     /// Exclude clients with a higher failure probability [default: the file's, else 0.85]
-    #[arg(long, value_name = "E", allow_negative_numbers = true)]
+    #[arg(long, value_name = "E", allow_negative_numbers = true, value_parser = number)]
     threshold: Option<f64>,
     /// With `exact`: how much more labels matter than weights [default: 1000]
-    #[arg(long, value_name = "X", allow_negative_numbers = true)]
+    #[arg(long, value_name = "X", allow_negative_numbers = true, value_parser = number)]
     kappa: Option<f64>,
     /// With `exact`: the price of failed draws; above 0 trades bias for arrivals [default: 0]
-    #[arg(long, value_name = "RHO", allow_negative_numbers = true)]
+    #[arg(long, value_name = "RHO", allow_negative_numbers = true, value_parser = number)]
     efficiency: Option<f64>,
     /// Let the threshold lose a label, as in the paper
     #[arg(long)]
     no_coverage: bool,
     /// Draws a round [default: the file's]
-    #[arg(long, value_name = "K")]
+    #[arg(long, value_name = "K", allow_negative_numbers = true)]
+    #[arg(value_parser = whole::<u64>(1..=fedcote::MAX_DRAWS))]
     selected: Option<u64>,
     #[command(flatten)]
     procedure: Procedure,
@@ -71,7 +74,7 @@ pub fn run(args: Args) -> Result<(), Error> {
         uploads,
     };
     let solution = fedcote::select(&federation, draws, &options, None)
-        .map_err(|error| Error::request(format!("{}: {error}", source(file))))?;
+        .map_err(|error| args.blame(&error.to_string()))?;
     Outcome {
         method: solution.method.name(),
         federation: &federation,
@@ -97,6 +100,19 @@ pub fn draws(flag: Option<u64>, problem: &Problem) -> Result<u64, Error> {
 }
 
 impl Args {
+    /// A refusal, with the flag or the file at fault.
+    fn blame(&self, reason: &str) -> Error {
+        let flags = [
+            ("threshold: ", self.threshold),
+            ("kappa: ", self.kappa),
+            ("efficiency: ", self.efficiency),
+        ];
+        if flags.iter().any(|(name, given)| given.is_some() && reason.starts_with(name)) {
+            return Error::request(format!("--{reason}"));
+        }
+        Error::request(format!("{}: {reason}", source(self.file.as_deref())))
+    }
+
     fn method(&self) -> Result<Method, Error> {
         let stray = |flag: &str, method: &str| {
             Err(Error::request(format!("--{flag} belongs to --method {method}")))

@@ -23,7 +23,9 @@ Examples:
   fedcote serve --listen 0.0.0.0:7878 --host lab.example.org
   ssh -L 7878:localhost:7878 lab.example.org     (then open http://localhost:7878 here)
 
-Ctrl-C ends the page; runs started from it save, stop, and can be resumed.")]
+Ctrl-C ends the page; runs started from it save, stop, and can be resumed.
+
+Exit status: 0 done, 1 the work failed, 2 the request was wrong.")]
 pub struct Args {
     /// The folder that holds the runs, made if it is not there
     #[arg(default_value = "runs", value_name = "DIR")]
@@ -42,7 +44,7 @@ pub struct Address {
     #[arg(long, value_name = "TOKEN")]
     token: Option<String>,
     /// A name by which browsers may call this machine (may be repeated)
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = crate::arguments::host)]
     host: Vec<String>,
 }
 

@@ -54,6 +54,13 @@ fn the_embedded_set_is_exported() {
     let images = fs::read(Path::new(into).join("train-images-idx3-ubyte")).expect("images");
     assert_eq!(fedcote_learn::data::md5::md5(&images), "6bbc9ace898e44ae57da46a324031adb");
     assert_eq!(fs::read_dir(into).expect("a folder").count(), 4);
+    // Changes used to be overwritten by a second export.
+    let labels = Path::new(into).join("train-labels-idx1-ubyte");
+    fs::write(&labels, "mine").expect("a file");
+    assert!(refusal(&["data", "export", "mnist", "--into", into]).contains("add --force"));
+    assert_eq!(fs::read(&labels).expect("labels"), b"mine");
+    text(&["data", "export", "mnist", "--into", into, "--force"]);
+    assert_eq!(fs::read(&labels).expect("labels").len(), 60_008);
     assert!(refusal(&["data", "export", "/nowhere", "--into", into]).contains("/nowhere"));
 }
 
@@ -94,21 +101,27 @@ fn a_folder_is_checked_and_damage_is_located() {
 
 #[test]
 fn wrong_requests() {
-    assert!(refusal(&["data", "check", "/nowhere"]).contains("neither `mnist` nor a folder"));
+    for (set, expected) in [
+        ("/nowhere", "neither `mnist` nor `cifar10` nor a folder"),
+        ("synthetic", "synthetic: is made from the keys of each scenario"),
+        ("idx", "idx: stands for any folder"),
+        ("cifar10", "get it with `fedcote data fetch cifar10 --into data/cifar10`"),
+    ] {
+        let line = refusal(&["data", "check", set]);
+        assert!(line.contains(expected), "{line}");
+    }
     let folder = tempfile::tempdir().expect("a folder");
     let archive = folder.path().join("archive");
     fs::write(&archive, b"abc").expect("a file");
     let into = folder.path().join("into");
-    let line = refusal(&[
-        "data",
-        "fetch",
-        "cifar10",
-        "--into",
-        into.to_str().expect("a path"),
-        "--from",
-        archive.to_str().expect("a path"),
-    ]);
     // RFC 1321 gives this digest of "abc".
-    assert!(line.contains("md5 900150983cd24fb0d6963f7d28e17f72; "), "{line}");
-    assert_eq!(fs::read_dir(&into).expect("a folder").count(), 0);
+    for (from, expected) in [
+        (archive, "md5 900150983cd24fb0d6963f7d28e17f72; "),
+        (folder.path().join("no.tgz"), "no.tgz: No such file"),
+    ] {
+        let (into, from) = (into.to_str().expect("a path"), from.to_str().expect("a path"));
+        let line = refusal(&["data", "fetch", "cifar10", "--into", into, "--from", from]);
+        assert!(line.contains(expected), "{line}");
+    }
+    assert!(!into.exists(), "nothing is made for what is refused");
 }

@@ -25,6 +25,9 @@ const SMALL: [&str; 5] = ["--rounds", "2", "--seeds", "1", "--schemes"];
 fn a_table_is_made_and_no_finished_run_is_repeated() {
     let folder = tempfile::tempdir().unwrap();
     let words = [&["table-4"], &SMALL[..], &["fedavg,ideal"]].concat();
+    // A seed is a seed, here as in `fedcote run`: seed 7 is another one run a scheme.
+    let list = |seeds: &str| text(&paper(folder.path(), &["--list", "--seeds", seeds]).stdout);
+    assert_eq!(list("7"), list("1"));
     let done = paper(folder.path(), &words);
     assert!(done.status.success(), "{}", text(&done.stderr));
     let out = folder.path().join("paper");
@@ -108,18 +111,33 @@ fn the_list_names_everything() {
 #[test]
 fn wrong_requests_have_status_2() {
     let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("file"), "").unwrap();
     for (words, expected) in [
-        (vec!["tabel-4"], "table-4"),
+        (vec!["tabel-4"], "ARTEFACT: `tabel-4` is not known; did you mean `table-4`?"),
         (vec![], "name an artefact"),
         (vec!["table-4", "--schemes", "fedavgg"], "its schemes are fedavg, power-of-choice"),
         (vec!["table-4", "--shard", "3/2"], "expected I/N"),
-        (vec!["table-4", "--seeds", "0"], "0"),
+        (vec!["table-4", "--rounds", "0"], "--rounds: must be a whole number from 1"),
         (vec!["theorem-1", "--smoothness", "0"], "--smoothness"),
+        (vec!["theorem-1", "--smoothness", "-1"], "--smoothness: must be above 0"),
+        // Numbers of seeds without bound used to end in a panic.
+        (vec!["--list", "--seeds", "18446744073709551614"], "--seeds: must be seeds from 0 to"),
+        (vec!["table-4", "--seeds", "1-99999999999"], "--seeds: must be at most 1000 seeds"),
+        (vec!["table-4", "--threads", "99999999999"], "--threads: must be a whole number"),
+        // What has no effect used to be accepted.
+        (vec!["table-8", "--seeds", "3"], "--seeds: has no effect on table-8"),
+        (vec!["table-8", "--task", "cifar10"], "--task: has no effect on table-8"),
+        (vec!["table-8", "--smoothness", "3"], "--smoothness: has no effect here"),
+        (vec!["table-4", "--task", "cifar10"], "--task cifar10: table-4 is about mnist"),
+        (vec!["table-8", "--out", "file"], "file: is a file; --out needs a folder"),
+        // Used to leave folders with locks.
+        (vec!["table-11", "--task", "cifar10"], "get it with `fedcote data fetch cifar10"),
     ] {
         let refused = paper(folder.path(), &words);
         let told = text(&refused.stderr);
         assert_eq!(refused.status.code(), Some(2), "{words:?}: {told}");
         assert!(told.contains(expected), "{words:?}: {told}");
+        assert_eq!(told.lines().count(), 1, "{told}");
     }
     assert!(!folder.path().join("paper").exists(), "nothing is written");
 }

@@ -77,6 +77,14 @@ fn a_comparison_prints_a_table_and_leaves_a_report() {
     for name in ["report.html", "summary.json", "summary.csv", "scenario.toml"] {
         assert!(out.join(name).is_file(), "{name}");
     }
+    // The folder of runs is no run; whoever names it is told of one.
+    let refused = output(folder.path(), &["report", "runs"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(
+        text(&refused.stderr).ends_with("; did you mean runs/mine?\n"),
+        "{}",
+        text(&refused.stderr)
+    );
     // A second run takes a folder of its own.
     let again = output(folder.path(), &["run", "mine.toml", "--json", "--threads", "1"]);
     assert!(again.status.success() && again.stderr.is_empty(), "{}", text(&again.stderr));
@@ -139,25 +147,71 @@ fn wrong_requests_get_one_line_and_status_2() {
     fs::write(folder.path().join("bad.toml"), "rounds = 3\nschemes = [\"fedavg\"]\nclients = -3\n")
         .unwrap();
     fs::write(folder.path().join("binary.toml"), [0xff, 0xfe, 0x00]).unwrap();
+    fs::write(folder.path().join("trace.csv"), "round,client,failure\n1,1,2\n").unwrap();
+    let traced = SCENARIO.replace("kind = \"fixed\"", "kind = \"trace\"\nfile = \"trace.csv\"");
+    fs::write(folder.path().join("traced.toml"), traced).unwrap();
     fs::create_dir_all(folder.path().join("used/fedavg/1")).unwrap();
     fs::write(folder.path().join("used/fedavg/1/config.toml"), "").unwrap();
     for (words, expected) in [
         (vec!["run", "nothing.toml"], "nothing.toml: no such file or preset"),
         (vec!["run", "bad.toml"], "bad.toml:3: clients: "),
         (vec!["run", "binary.toml"], "binary.toml: not a text file"),
+        // Used to leave a folder, numbered anew each time.
+        (vec!["run", "traced.toml"], "trace.csv:2: failure \"2\" is not between 0 and 1"),
+        (
+            vec!["run", "mine.toml", "--set", "clients=601", "--set", "network.failure=0"],
+            "data.partition",
+        ),
         (vec!["run", "mine.toml", "--set", "rounds"], "--set rounds: expected key=value"),
         (vec!["run", "mine.toml", "--set", "tranining.rate=1"], "did you mean `training`?"),
         (vec!["run", "mine.toml", "--out", "used"], "used: has runs already; add --resume"),
-        (vec!["run", "mine.toml", "--seeds", "x"], "invalid value 'x'"),
+        (
+            vec!["run", "mine.toml", "--seeds", "x"],
+            "as in 1,3 or 1-5, is `x`; see `fedcote run --help`",
+        ),
+        (vec!["run", "mine.toml", "--seeds", "1,1"], "--seeds: 1 stands twice"),
+        (vec!["run", "mine.toml", "--seeds", "-1"], "--seeds: must be seeds from 0"),
+        (
+            vec!["run", "mine.toml", "--threads", "-1"],
+            "--threads: must be a whole number from 0 to 1024",
+        ),
+        (vec!["run", "mine.toml", "--rounds", "0"], "--rounds: must be a whole number from 1"),
+        (
+            vec!["run", "mine.toml", "--out", "bad.toml"],
+            "bad.toml: is a file; --out needs a folder",
+        ),
+        (
+            vec!["run", "mine.toml", "--out", "bad.toml/x"],
+            "bad.toml: is a file; --out needs a folder",
+        ),
+        (
+            vec!["run", "mine.toml", "--seed", "3"],
+            "unexpected argument `--seed`; did you mean `--seeds`?",
+        ),
+        (vec!["run", "cifar10"], "get it with `fedcote data fetch cifar10 --into ./data/cifar10`"),
+        (vec!["rum"], "no command `rum`; did you mean `run`?"),
+        (vec!["serve", "--host", "http://x/"], "--host: must be a name such as lab.example.org"),
+        (vec!["serve", "--host", "a b"], "--host: must be a name such as lab.example.org"),
+        (
+            vec!["report", "mine.toml", "--out", "used"],
+            "used: is a folder; name a file in it with --out",
+        ),
+        (vec!["report", "used", "--out", "no/x.html"], "no: no such folder; make it"),
+        (
+            vec!["report", "used", "--export", "bad.toml"],
+            "bad.toml: is a file; --export needs a folder",
+        ),
+        (vec!["report", "used", "./used"], "./used: is named twice"),
+        (vec!["report"], "<DIR>...; see `fedcote report --help`"),
+        (vec!["network", "--svg", "used"], "used: is a folder; name a file in it with --svg"),
+        (vec!["network", "--svg", "no/x.svg"], "no: no such folder; make it"),
     ] {
         let refused = output(folder.path(), &words);
         let told = text(&refused.stderr);
         assert_eq!(refused.status.code(), Some(2), "{words:?}: {told}");
         assert!(told.contains(expected), "{words:?}: {told}");
         assert!(refused.stdout.is_empty(), "{words:?}");
-        if words.len() < 4 {
-            assert_eq!(told.lines().count(), 1, "{told}");
-        }
+        assert!(told.starts_with("fedcote: ") && told.lines().count() == 1, "{told}");
     }
     assert!(!folder.path().join("runs").exists(), "nothing half-written");
 }
@@ -175,18 +229,52 @@ fn the_resolved_scenario_runs_the_same() {
     assert_eq!(results(&folder.path().join("mine")), results(&folder.path().join("printed")));
 }
 
-/// A reader that had seen enough used to end the program with a panic.
+/// `--rounds` and ranges of seeds say the same as the keys they stand for.
+#[test]
+fn shorthands_are_keys() {
+    let folder = folder();
+    let printed = |words: &[&str]| {
+        text(&output(folder.path(), &[&["run", "--print-config"], words].concat()).stdout)
+    };
+    let keys = printed(&["--set", "rounds=7", "--set", "seeds=[4,1,2,3]"]);
+    assert!(keys.contains("rounds = 7\n"), "{keys}");
+    assert_eq!(printed(&["--rounds", "7", "--seeds", "4,1-3"]), keys);
+}
+
+#[test]
+fn the_program_says_its_own_name() {
+    let shown = text(&output(Path::new("."), &["-V"]).stdout);
+    assert_eq!(shown, format!("fedcote {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+/// A reader that had seen enough, or a full disk, used to end the program with a panic.
 #[cfg(unix)]
 #[test]
 fn a_reader_that_stops_reading_is_no_failure() {
     let folder = folder();
     let fedcote = env!("CARGO_BIN_EXE_fedcote");
-    for words in ["run --print-config", "run mine.toml --json --set rounds=1", "network --json"] {
-        let script = format!("'{fedcote}' {words} 2>err | true; test ! -s err");
+    let script = |script: String| {
         let done =
             Command::new("sh").current_dir(folder.path()).args(["-c", &script]).status().unwrap();
-        let told = fs::read_to_string(folder.path().join("err")).unwrap();
-        assert!(done.success(), "{words}: {told}");
+        (done.code(), fs::read_to_string(folder.path().join("err")).unwrap())
+    };
+    for words in [
+        "run --print-config",
+        "run mine.toml --json --set rounds=1 --out once",
+        "network --json",
+        "paper --list",
+        "paper table-2",
+        "completions bash",
+        "run --help",
+    ] {
+        let (status, told) =
+            script(format!("'{fedcote}' {words} 2>err | true; ! grep -v table-2 err"));
+        assert_eq!(status, Some(0), "{words}: {told}");
+        if cfg!(target_os = "linux") && !words.contains("once") {
+            let (status, told) = script(format!("'{fedcote}' {words} >/dev/full 2>err"));
+            assert_eq!(status, Some(1), "{words}: {told}");
+            assert!(told.contains("fedcote: standard output: No space left"), "{words}: {told}");
+        }
     }
 }
 

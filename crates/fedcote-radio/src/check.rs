@@ -99,8 +99,9 @@ impl NetworkConfig {
             "stragglers.limit_seconds",
             || {
                 format!(
-                    "must be above deadline_seconds = {}, the time of the upload, not {limit}",
-                    self.deadline_seconds
+                    "must be above deadline_seconds = {}, the time of the upload, not {}",
+                    readable(self.deadline_seconds),
+                    readable(limit)
                 )
             },
         )
@@ -109,7 +110,7 @@ impl NetworkConfig {
     fn check_geometry(&self, clients: usize) -> Check {
         positive("cell_radius_m", self.cell_radius_m)?;
         require(self.cell_radius_m <= 1e6, "cell_radius_m", || {
-            format!("must be at most 1e6, not {}", self.cell_radius_m)
+            format!("must be at most 1e6, not {}", readable(self.cell_radius_m))
         })?;
         positive("building_width_m", self.building_width_m)?;
         positive("building_depth_m", self.building_depth_m)?;
@@ -122,17 +123,20 @@ impl NetworkConfig {
         let corner = (area.centre.x.abs() + 0.5 * area.width).hypot(0.5 * area.depth);
         require(corner <= area.radius, "separation_m", || {
             format!(
-                "the building reaches {corner:.1} m from the base station, beyond cell_radius_m = {}",
-                area.radius
+                "the building reaches {} m from the base station, beyond cell_radius_m = {}",
+                readable((10.0 * corner).round() / 10.0),
+                readable(area.radius)
             )
         })?;
         for (index, &[x, y]) in self.positions.iter().flatten().enumerate() {
             let distance = x.hypot(y);
             require(distance <= area.radius, "positions", || {
                 format!(
-                    "client {} at [{x}, {y}] is outside the cell, cell_radius_m = {}",
+                    "client {} at [{}, {}] is outside the cell, cell_radius_m = {}",
                     index + 1,
-                    area.radius
+                    readable(x),
+                    readable(y),
+                    readable(area.radius)
                 )
             })?;
         }
@@ -152,6 +156,7 @@ impl NetworkConfig {
         let way = self.speed_m_per_s * self.round_seconds;
         let key = if self.round_seconds > 1.0 { "round_seconds" } else { "speed_m_per_s" };
         require(way <= 2.0 * self.cell_radius_m, key, || {
+            let way = readable(way);
             format!("a client would walk {way} m in a round, further than across the cell")
         })
     }
@@ -240,24 +245,30 @@ fn check_shadowing(key: &str, ranges: &[ShadowingRange]) -> Check {
             |reason: String| Err(ConfigError::new(key, format!("range {}: {reason}", index + 1)));
         let ShadowingRange { from_m, to_m, sigma_db } = *range;
         if !(0.0..=100.0).contains(&sigma_db) {
-            return refuse(format!("sigma_db must be between 0 and 100, not {sigma_db}"));
+            return refuse(format!(
+                "sigma_db must be between 0 and 100, not {}",
+                readable(sigma_db)
+            ));
         }
         if !(from_m.is_finite() && from_m >= 0.0 && to_m > from_m) {
+            let (from_m, to_m) = (readable(from_m), readable(to_m));
             return refuse(format!("from_m = {from_m} must be 0 or more and below to_m = {to_m}"));
         }
+        let (from, until) = (readable(from_m), readable(end));
         if from_m < end {
             return refuse(format!(
-                "starts at {from_m} m and overlaps the range before, which ends at {end} m"
+                "starts at {from} m and overlaps the range before, which ends at {until} m"
             ));
         }
         if from_m > end {
             return refuse(format!(
-                "starts at {from_m} m and leaves a gap: distances up to {end} m are covered"
+                "starts at {from} m and leaves a gap: distances up to {until} m are covered"
             ));
         }
         end = to_m;
     }
     require(end == f64::INFINITY, key, || {
+        let end = readable(end);
         format!("distances beyond {end} m are not covered: leave out the last to_m")
     })
 }

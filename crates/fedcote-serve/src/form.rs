@@ -89,7 +89,7 @@ impl Form {
             fedcote_sim::Error::Scenario { place, reason } => {
                 let key = place.strip_prefix("--set ").unwrap_or(&place);
                 let key = key.split('=').next().unwrap_or(key).to_owned();
-                wrong(&key, reason)
+                wrong(&key, format!("{key}: {reason}"))
             }
             other => wrong("preset", other.to_string()),
         })?;
@@ -166,8 +166,8 @@ mod tests {
     #[test]
     fn mistakes_are_told_at_their_field() {
         for (key, value, reason) in [
-            ("rounds", "0", "must be at least 1"),
-            ("rounds", "many", "invalid type"),
+            ("rounds", "0", "rounds: must be at least 1"),
+            ("rounds", "many", "is not a whole number"),
             ("rounds", "3\nclients = 4", "one short line"),
             ("schemes", "[\"fedcoat\"]", "fedcote"),
             ("seeds", "[]", "at least one seed"),

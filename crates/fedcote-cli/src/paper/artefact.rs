@@ -249,7 +249,7 @@ mod tests {
     fn request(task: Task) -> Request {
         let network = Network::Calibrated;
         let schemes = Vec::new();
-        Request { network, task, rounds: None, seed_count: None, full_seeds: SEEDS, schemes }
+        Request { network, task, rounds: None, seeds: None, full_seeds: SEEDS, schemes }
     }
 
     /// Every number of the paper's tables has its cell, and every cell that should have a number finds it.

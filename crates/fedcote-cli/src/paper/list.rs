@@ -38,15 +38,15 @@ pub fn print(request: &Request, store: &Store) -> Result<(), Error> {
             artefact.what.to_owned(),
         ]);
     }
-    print!("{}", table.render(styled()));
-    println!(
-        "\nRuns of the {} network{}; artefacts share runs. Seconds are those measured for runs that are there.",
+    let mut text = table.render(styled());
+    text += &format!(
+        "\nRuns of the {} network{}; artefacts share runs. Seconds are those measured for runs that are there.\n",
         request.network,
         request.rounds.map_or(String::new(), |rounds| format!(", {rounds} rounds")),
     );
     if !timed.is_empty() {
         let total: f64 = timed.iter().map(|(_, seconds)| seconds).sum();
-        println!("{} runs are there; they took {total:.0} s.", timed.len());
+        text += &format!("{} runs are there; they took {total:.0} s.\n", timed.len());
     }
-    Ok(())
+    crate::output::print(&text)
 }

@@ -20,6 +20,7 @@ mod theory;
 mod uploads;
 mod variant;
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 
 use artefact::{ARTEFACTS, Artefact, Body, Other};
@@ -29,6 +30,7 @@ use request::{Request, SEEDS};
 use runs::{Run, Shard, Store};
 use variant::{Network, Task};
 
+use crate::arguments::{Seeds, number, whole};
 use crate::error::Error;
 use crate::run::progress::{Progress, Style};
 use crate::run::{command_line, stop_on_signal};
@@ -44,29 +46,31 @@ pub struct Args {
     #[arg(long)]
     list: bool,
     /// Rounds a run instead of the paper's
-    #[arg(long, value_name = "R", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "R", allow_negative_numbers = true)]
+    #[arg(value_parser = whole::<u32>(1..=u32::MAX.into()))]
     rounds: Option<u32>,
-    /// Number of seeds: 1 to N [default: 5, to calibrate 20]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    seeds: Option<u64>,
+    /// Seeds, such as 7, or 1,2,3, or 1-5 [default: 1-5, to calibrate 1-20]
+    #[arg(long, value_name = "SEEDS", allow_negative_numbers = true)]
+    seeds: Option<Seeds>,
     /// Only these schemes, by the names that tables show
     #[arg(long, value_delimiter = ',', value_name = "A,B,…")]
     schemes: Vec<String>,
-    /// The task of artefacts that could have either
-    #[arg(long, value_enum, default_value_t = Task::Mnist, hide_possible_values = true, value_name = "mnist|cifar10")]
-    task: Task,
+    /// The task of artefacts that could have either [default: mnist]
+    #[arg(long, value_enum, hide_possible_values = true, value_name = "mnist|cifar10")]
+    task: Option<Task>,
     /// The network: link parameters as printed, or with the loss that the paper's accuracies ask for
     #[arg(long, value_enum, default_value_t = Network::Calibrated, hide_possible_values = true, value_name = "literal|calibrated")]
     network: Network,
     /// Play only part I of N of the runs; parts merge by putting their folders together
     #[arg(long, value_name = "I/N")]
     shard: Option<Shard>,
-    /// The constant L of the bound in theorem-1
-    #[arg(long, value_name = "L", default_value_t = 1.0)]
-    smoothness: f64,
-    /// Threads to compute with [default: one a core]; results do not depend on it
-    #[arg(long, default_value_t = 0, hide_default_value = true, value_name = "N")]
-    threads: usize,
+    /// The constant L of the bound in theorem-1 [default: 1]
+    #[arg(long, value_name = "L", allow_negative_numbers = true, value_parser = number)]
+    smoothness: Option<f64>,
+    /// Threads to compute with; 0 is one a core; results do not depend on it
+    #[arg(long, default_value_t = 0, value_name = "N", allow_negative_numbers = true)]
+    #[arg(value_parser = whole::<u16>(0..=1024))]
+    threads: u16,
     /// The folder to write to; runs are kept below it and used again
     #[arg(long, value_name = "DIR", default_value = "paper")]
     out: PathBuf,
@@ -77,7 +81,9 @@ const AFTER: &str = "Examples:
   fedcote paper table-8
   fedcote paper table-4 --rounds 100 --seeds 1 --schemes fedavg,fedcote,ideal
   fedcote paper all
-  fedcote paper table-4 table-6 --shard 2/8 --out part-2";
+  fedcote paper table-4 table-6 --shard 2/8 --out part-2
+
+Exit status: 0 done, 1 the work failed or was interrupted, 2 the request was wrong.";
 
 fn names() -> Vec<&'static str> {
     ARTEFACTS.iter().map(|artefact| artefact.name).chain(["all"]).collect()
@@ -87,9 +93,9 @@ fn names() -> Vec<&'static str> {
 pub fn run(args: Args) -> Result<(), Error> {
     let request = Request {
         network: args.network,
-        task: args.task,
+        task: args.task.unwrap_or(Task::Mnist),
         rounds: args.rounds,
-        seed_count: args.seeds,
+        seeds: args.seeds.clone().map(|Seeds(seeds)| seeds),
         full_seeds: SEEDS,
         schemes: args.schemes.clone(),
     };
@@ -97,18 +103,15 @@ pub fn run(args: Args) -> Result<(), Error> {
     if args.list {
         return list::print(&request, &store);
     }
-    if !(args.smoothness > 0.0 && args.smoothness.is_finite()) {
+    if args.smoothness.is_some_and(|smoothness| !(smoothness > 0.0 && smoothness.is_finite())) {
         return Err(Error::request("--smoothness: must be above 0 and finite"));
     }
+    crate::output::folder("--out", &args.out)?;
     let artefacts = asked(&args.artefacts, &request)?;
+    check_effect(&args, &artefacts)?;
     let plans = artefacts.iter().map(|artefact| plan(artefact, &request));
     let plans = plans.collect::<Result<Vec<_>, Error>>()?;
-    let mut all: Vec<Run> = Vec::new();
-    for run in plans.iter().flatten() {
-        if !all.contains(run) {
-            all.push(run.clone());
-        }
-    }
+    let all: Vec<Run> = runs::distinct(plans.iter().flatten().cloned());
     let shard = args.shard.unwrap_or(Shard::ALL);
     let mine: Vec<&Run> = shard.of(&all);
     let missing = mine.iter().filter(|run| !store.has(run)).count();
@@ -123,8 +126,9 @@ pub fn run(args: Args) -> Result<(), Error> {
     let cut = if request.is_cut() { "-cut" } else { "" };
     let folder = args.out.join(format!("{}{cut}", request.network));
     for (artefact, plan) in artefacts.iter().zip(&plans) {
-        let part: Vec<&Run> = mine.iter().copied().filter(|run| plan.contains(run)).collect();
-        if !store.play(&part, args.threads, stop, &progress)? {
+        let own: HashSet<&Run> = plan.iter().collect();
+        let part: Vec<&Run> = mine.iter().copied().filter(|run| own.contains(run)).collect();
+        if !store.play(&part, args.threads.into(), stop, &progress)? {
             progress.finish();
             return Err(Error::work(
                 "interrupted; the same command goes on where this one stopped",
@@ -139,7 +143,7 @@ pub fn run(args: Args) -> Result<(), Error> {
                 let page = document.write(&folder, &name, &origin)?;
                 progress.say(&format!("{}: {}", artefact.name, page.display()));
                 if artefacts.len() == 1 {
-                    print!("{}", document.text());
+                    crate::output::print(&document.text())?;
                 }
             }
             None => {
@@ -181,6 +185,37 @@ fn asked(names: &[String], request: &Request) -> Result<Vec<&'static Artefact>, 
         }
     }
     Ok(asked)
+}
+
+/// Refuses what would change nothing.
+fn check_effect(args: &Args, artefacts: &[&Artefact]) -> Result<(), Error> {
+    let all =
+        |other| artefacts.iter().all(|a| matches!(a.body, Body::Other(kind) if kind == other));
+    let any =
+        |other| artefacts.iter().any(|a| matches!(a.body, Body::Other(kind) if kind == other));
+    if args.smoothness.is_some() && !any(Other::Theorem) {
+        return Err(Error::request("--smoothness: has no effect here: it belongs to theorem-1"));
+    }
+    if let Some(task) = args.task {
+        // What `all` has suits the task already.
+        let by_name = args.artefacts.iter().filter_map(|name| Artefact::find(name));
+        let other = |artefact: &Artefact| Some((artefact.name, artefact.task?));
+        if let Some((name, own)) = by_name.filter_map(other).find(|(_, own)| *own != task) {
+            return Err(Error::request(format!("--task {task}: {name} is about {own}")));
+        }
+    }
+    let flags = [
+        ("--task", args.task.is_some()),
+        ("--rounds", args.rounds.is_some()),
+        ("--seeds", args.seeds.is_some()),
+        ("--schemes", !args.schemes.is_empty()),
+    ];
+    match flags.iter().find(|(_, given)| *given) {
+        Some((flag, _)) if all(Other::Enumeration) => {
+            Err(Error::request(format!("{flag}: has no effect on table-8, which only counts")))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The runs that an artefact needs.
@@ -233,7 +268,7 @@ fn make(
             | Other::GradientDeviation => heterogeneity::make(*kind, bare, request, out)?,
             Other::Selection => selection::clients(title, request)?,
             Other::Draws => selection::draws(title, request)?,
-            Other::Theorem => theorem::make(title, request, args.smoothness, out)?,
+            Other::Theorem => theorem::make(title, request, args.smoothness.unwrap_or(1.0), out)?,
             Other::Uploads => uploads::make(title, request)?,
         }),
         (_, None) => None,

@@ -12,9 +12,9 @@ pub struct Request {
     pub task: Task,
     /// Rounds, if not the paper's.
     pub rounds: Option<u32>,
-    /// Number of seeds, if not that of a full artefact.
-    pub seed_count: Option<u64>,
-    /// Number of seeds of the full artefact.
+    /// Seeds, if not those of a full artefact.
+    pub seeds: Option<Vec<u64>>,
+    /// Number of seeds of the full artefact, from 1.
     pub full_seeds: u64,
     /// The schemes to show; all when empty.
     pub schemes: Vec<String>,
@@ -28,7 +28,7 @@ impl Request {
 
     /// The seeds.
     pub fn seeds(&self) -> Vec<u64> {
-        (1..=self.seed_count.unwrap_or(self.full_seeds)).collect()
+        self.seeds.clone().unwrap_or_else(|| (1..=self.full_seeds).collect())
     }
 
     /// Whether anything is cut down.
@@ -42,10 +42,17 @@ impl Request {
         if let Some(rounds) = self.rounds {
             cuts.push(format!("{rounds} rounds"));
         }
-        match self.seed_count {
-            Some(1) => cuts.push("1 seed".to_owned()),
-            Some(count) if count != self.full_seeds => cuts.push(format!("{count} seeds")),
-            _ => {}
+        let seeds = self.seeds();
+        let first = |count: u64| seeds.iter().copied().eq(1..=count);
+        match seeds.len() {
+            _ if first(self.full_seeds) => {}
+            1 if first(1) => cuts.push("1 seed".to_owned()),
+            count if first(count as u64) => cuts.push(format!("{count} seeds")),
+            count => {
+                let names: Vec<String> = seeds.iter().map(u64::to_string).collect();
+                let word = if count == 1 { "seed" } else { "seeds" };
+                cuts.push(format!("{word} {}", names.join(" and ")));
+            }
         }
         if !self.schemes.is_empty() {
             cuts.push(format!("{} schemes", self.schemes.len()));

@@ -1,5 +1,7 @@
 //! The runs behind artefacts: shared between them, played once, kept in `OUT/runs`.
 
+use std::collections::HashSet;
+use std::hash::Hash;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
@@ -58,19 +60,16 @@ impl std::str::FromStr for Shard {
 
 /// The runs of a grid, scenario by scenario, without repetition.
 pub fn of_grid(grid: &Grid, seeds: &[u64]) -> Vec<Run> {
-    let mut runs = Vec::new();
-    for column in &grid.columns {
-        for &seed in seeds {
-            for row in &grid.rows {
-                let run =
-                    Run { variant: grid.variant(row, column), scheme: row.scheme.clone(), seed };
-                if !runs.contains(&run) {
-                    runs.push(run);
-                }
-            }
-        }
-    }
-    runs
+    let cells = grid.columns.iter().flat_map(|column| {
+        seeds.iter().flat_map(move |&seed| {
+            grid.rows.iter().map(move |row| Run {
+                variant: grid.variant(row, column),
+                scheme: row.scheme.clone(),
+                seed,
+            })
+        })
+    });
+    distinct(cells)
 }
 
 /// Where runs are kept.
@@ -131,11 +130,14 @@ impl Store {
             let (now, later): (Vec<&Run>, Vec<&Run>) =
                 left.into_iter().partition(|run| run.variant == variant);
             left = later;
+            let schemes = distinct(now.iter().map(|run| run.scheme.clone()));
+            let scenario = variant.scenario(&schemes, &distinct(now.iter().map(|run| run.seed)))?;
+            // Data that is not there is refused before a lock makes its folder; reading it twice costs a moment, against
+            // hours of training.
+            fedcote_learn::data::load(&scenario.data, &scenario.base).map_err(Error::request)?;
             // A run belongs to one command at a time; other runs of the scenario may be another's.
             let locks = now.iter().map(|run| Lock::take(&self.path(run)));
             let _locks: Vec<Lock> = locks.collect::<Result<_, _>>()?;
-            let schemes = distinct(now.iter().map(|run| run.scheme.clone()));
-            let scenario = variant.scenario(&schemes, &distinct(now.iter().map(|run| run.seed)))?;
             let ids: Vec<RunId> = now
                 .iter()
                 .map(|run| RunId { scheme: run.scheme.clone(), seed: run.seed })
@@ -151,14 +153,10 @@ impl Store {
     }
 }
 
-fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
-    let mut found = Vec::new();
-    for value in values {
-        if !found.contains(&value) {
-            found.push(value);
-        }
-    }
-    found
+/// Each value once, in the order of first appearance.
+pub fn distinct<T: Clone + Eq + Hash>(values: impl Iterator<Item = T>) -> Vec<T> {
+    let mut seen = HashSet::new();
+    values.filter(|value| seen.insert(value.clone())).collect()
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use fedcote_sim::Scenario;
 use fedcote_sim::comparison::{Control, command, compare};
 use fedcote_sim::scenario::{PRESETS, Preset};
 
+use crate::arguments::{Seeds, whole};
 use crate::error::Error;
 
 /// The scenario of whoever names none.
@@ -25,19 +26,22 @@ pub struct Args {
     /// Override a key of the scenario, such as training.rate=0.1 (may be repeated)
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
-    /// Seeds, such as 1,2,3, instead of the scenario's
-    #[arg(long, value_delimiter = ',', value_name = "SEED,…")]
-    #[arg(value_parser = clap::value_parser!(u64).range(0..=i64::MAX as u64))]
-    seeds: Vec<u64>,
+    /// Rounds instead of the scenario's: short for --set rounds=R
+    #[arg(long, value_name = "R", allow_negative_numbers = true)]
+    #[arg(value_parser = whole::<u32>(1..=u32::MAX.into()))]
+    rounds: Option<u32>,
+    /// Seeds instead of the scenario's, such as 7, or 1,2,3, or 1-5
+    #[arg(long, value_name = "SEEDS", allow_negative_numbers = true)]
+    seeds: Option<Seeds>,
     /// The folder to write to [default: runs/SCENARIO, numbered if it is there already]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Go on with an interrupted comparison and skip what is finished; begin if there is nothing yet
     #[arg(long)]
     resume: bool,
-    /// Threads to compute with [default: one a core]; results do not depend on it
-    #[arg(long, default_value_t = 0, hide_default_value = true, value_name = "N")]
-    #[arg(value_parser = clap::value_parser!(u16).range(0..=1024))]
+    /// Threads to compute with; 0 is one a core; results do not depend on it
+    #[arg(long, default_value_t = 0, value_name = "N", allow_negative_numbers = true)]
+    #[arg(value_parser = whole::<u16>(0..=1024))]
     threads: u16,
     /// Print the resolved scenario and stop
     #[arg(long)]
@@ -57,25 +61,42 @@ pub struct Args {
 
 fn after_help() -> String {
     let mut text = String::from("Presets:\n");
-    for preset in PRESETS {
-        text += &format!("  {:<18} {}\n", preset.name, preset.summary());
+    let dynamic =
+        ("…-dynamic", "each of them with walking clients (paper-dynamic: the calibrated one)");
+    for (name, summary) in PRESETS.iter().map(|p| (p.name, p.summary())).chain([dynamic]) {
+        text += &hanging(&format!("  {name:<18}"), summary);
     }
-    text += "  …-dynamic          each of them with walking clients (paper-dynamic: the calibrated one)\n\nExamples:\n  \
+    text += "\nExamples:\n  \
              fedcote run\n  \
-             fedcote run paper-calibrated --seeds 1 --set rounds=100\n  \
+             fedcote run paper-calibrated --seeds 1-3 --rounds 100\n  \
              fedcote run --set 'schemes=[\"fedavg\",\"scaffold\"]' --out runs/mine\n  \
              fedcote run --resume --out runs/mine\n  \
              fedcote run --serve\n  \
-             fedcote run --print-config > mine.toml && fedcote run mine.toml";
+             fedcote run --print-config > mine.toml && fedcote run mine.toml\n\n\
+             Exit status: 0 done, 1 the work failed or was interrupted, 2 the request was wrong.";
     text
+}
+
+/// A name and what it is, in lines of a usual terminal, the later ones indented as far as the first.
+fn hanging(name: &str, text: &str) -> String {
+    let indent = name.chars().count();
+    let (mut lines, mut column) = (name.to_owned(), indent);
+    for word in text.split(' ') {
+        if column + 1 + word.chars().count() > 79 {
+            lines += &format!("\n{:indent$}", "");
+            column = indent;
+        }
+        lines += &format!(" {word}");
+        column += 1 + word.chars().count();
+    }
+    lines + "\n"
 }
 
 /// Runs the command.
 pub fn run(args: Args) -> Result<(), Error> {
     let mut overrides = args.overrides.clone();
-    if !args.seeds.is_empty() {
-        overrides.push(format!("seeds={:?}", args.seeds));
-    }
+    overrides.extend(args.rounds.map(|rounds| format!("rounds={rounds}")));
+    overrides.extend(args.seeds.map(|Seeds(seeds)| format!("seeds={seeds:?}")));
     let name = args.scenario.as_deref();
     let out = args.out.clone();
     let out = out.unwrap_or_else(|| default_out(name.unwrap_or(DEFAULT), args.resume));
@@ -86,6 +107,7 @@ pub fn run(args: Args) -> Result<(), Error> {
     if args.print_config {
         return crate::output::print(&scenario.rooted()?.to_toml());
     }
+    crate::output::folder("--out", &out)?;
     let stop = stop_on_signal()?;
     if args.stop_with_input {
         std::thread::spawn(|| {

@@ -323,10 +323,7 @@ fn same_keys(table: &str, fields: &[Entry]) {
     let (_, known) = refused.split_once("known are ").unwrap_or_else(|| panic!("{refused}"));
     let known: Vec<&str> = known.trim_end().split(", ").collect();
     for Entry { name, .. } in fields {
-        // Keys of the server stand in the network's table and are read apart.
-        let server = ["knowledge", "uploads", "estimator", "exploration", "label_privacy"];
-        let apart = table == "network" && server.contains(&name.as_str());
-        assert!(apart || known.contains(&name.as_str()), "[{table}] {name} is no key: {refused}");
+        assert!(known.contains(&name.as_str()), "[{table}] {name} is no key: {refused}");
     }
     let tables = ["data", "model", "training", "network", "server", "hostile", "scheme"];
     for name in known {

@@ -5,7 +5,7 @@
 
 use std::{
     fs,
-    io::Read,
+    io::{self, Read},
     path::{Path, PathBuf},
 };
 
@@ -33,9 +33,9 @@ const RECORD: usize = 1 + 3 * PIXELS;
 const RECORDS: usize = 10_000;
 
 /// The data set in a folder, or in its sub-folder `cifar-10-batches-bin`.
-pub fn load(folder: &Path) -> Result<Dataset, Error> {
-    let below = folder.join("cifar-10-batches-bin");
-    let folder = if below.is_dir() { below } else { folder.to_path_buf() };
+pub fn load(asked: &Path) -> Result<Dataset, Error> {
+    let below = asked.join("cifar-10-batches-bin");
+    let folder = if below.is_dir() { below } else { asked.to_path_buf() };
     // Mean and deviation of the official training images.
     let standards = [(0.4914, 0.2470), (0.4822, 0.2435), (0.4465, 0.2616)];
     let standards: Vec<Standard> =
@@ -50,7 +50,13 @@ pub fn load(folder: &Path) -> Result<Dataset, Error> {
         };
         for file in files {
             let path: PathBuf = folder.join(file);
-            let bytes = fs::read(&path).map_err(|error| Error::file(&path, error))?;
+            let bytes = fs::read(&path).map_err(|error| match error.kind() {
+                io::ErrorKind::NotFound => {
+                    let get = format!("fedcote data fetch cifar10 --into {}", asked.display());
+                    Error::file(&path, format!("no such file; get it with `{get}`"))
+                }
+                _ => Error::file(&path, error),
+            })?;
             append(&path, &bytes, &mut split)?;
         }
         Ok(split)
@@ -93,7 +99,7 @@ pub const ARCHIVE: &str = "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.
 /// Its checksum, from the same page.
 pub const ARCHIVE_MD5: &str = "c32a1d4ab5d03f1284b67883e8d87530";
 
-/// Writes the six files of the official archive into a folder, each whole or not at all.
+/// Writes the six files of the official archive into a folder, made if need be, each whole or not at all.
 ///
 /// Nothing else in the archive is looked at, so no name in it decides where something is written.
 pub fn unpack(archive: &Path, bytes: &[u8], folder: &Path) -> Result<(), Error> {
@@ -103,7 +109,9 @@ pub fn unpack(archive: &Path, bytes: &[u8], folder: &Path) -> Result<(), Error> 
             format!("md5 {found}; the official archive has {ARCHIVE_MD5}: download it again");
         return Err(Error::file(archive, reason));
     }
-    for (name, contents) in members(archive, MultiGzDecoder::new(bytes))? {
+    let members = members(archive, MultiGzDecoder::new(bytes))?;
+    fs::create_dir_all(folder).map_err(|source| Error::Write { path: folder.into(), source })?;
+    for (name, contents) in members {
         checkpoint::write(&folder.join(name), &contents)?;
     }
     Ok(())

@@ -18,6 +18,7 @@ use toml::{Table, Value};
 
 pub use presets::{PRESETS, Preset};
 use source::Source;
+pub use source::plain;
 pub(crate) use source::remedy;
 
 use crate::Error;
@@ -120,7 +121,7 @@ impl Training {
 
 /// How many local steps a client makes in a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "must be a whole number, or [low, high]")]
 pub enum LocalSteps {
     /// The same for everyone.
     Same(u32),
@@ -163,7 +164,10 @@ impl Default for Server {
 
 fn estimator<'de, D: Deserializer<'de>>(deserializer: D) -> Result<EstimatorKind, D::Error> {
     #[derive(Deserialize)]
-    #[serde(untagged)]
+    #[serde(
+        untagged,
+        expecting = "must be a name, or a table with `kind` and parameters of that kind"
+    )]
     enum Written {
         Name(String),
         Table(EstimatorKind),
@@ -186,6 +190,9 @@ pub enum Knowledge {
 
 const SERVER_KEYS: [&str; 5] =
     ["knowledge", "uploads", "estimator", "exploration", "label_privacy"];
+/// Step sizes that single precision can tell from 0 and from infinity, with room to spare.
+const MIN_RATE: f64 = 1e-30;
+const MAX_RATE: f64 = 1e30;
 const SECTIONS: [&str; 7] = ["data", "model", "training", "network", "server", "hostile", "scheme"];
 
 impl Scenario {
@@ -228,9 +235,9 @@ impl Scenario {
             Some(Value::Table(table)) => Ok(table),
             Some(_) => Err(source.wrong(key, &format!("must be a table: write [{key}]"))),
         };
-        let data = source.read("data", section("data")?)?;
-        let model = source.read("model", section("model")?)?;
-        let training = source.read("training", section("training")?)?;
+        let data = source.read("data", section("data")?, &[])?;
+        let model = source.read("model", section("model")?, &[])?;
+        let training = source.read("training", section("training")?, &[])?;
         let mut network = section("network")?;
         let mut server = Table::new();
         for key in SERVER_KEYS {
@@ -238,17 +245,17 @@ impl Scenario {
                 server.insert(key.to_owned(), value);
             }
         }
-        let network = source.read("network", network)?;
-        let server = source.read("network", server)?;
-        let guard = source.read("server", section("server")?)?;
-        let hostile = source.read("hostile", section("hostile")?)?;
+        let network = source.read("network", network, &SERVER_KEYS)?;
+        let server = source.read("network", server, &[])?;
+        let guard = source.read("server", section("server")?, &[])?;
+        let hostile = source.read("hostile", section("hostile")?, &[])?;
         let mut schemes = Schemes::default();
         for (name, value) in section("scheme")? {
             let path = format!("scheme.{name}");
             let Value::Table(table) = value else {
                 return Err(source.wrong(&path, &format!("must be a table: write [{path}]")));
             };
-            let config: SchemeConfig = source.read(&path, table)?;
+            let config: SchemeConfig = source.read(&path, table, &[])?;
             schemes.insert(name, config);
         }
         let fields = General::default();
@@ -261,7 +268,7 @@ impl Scenario {
             let known: Vec<&str> = known.iter().map(String::as_str).chain(SECTIONS).collect();
             return Err(source.unknown_key("", unknown, &known));
         }
-        let general = source.read("", top)?;
+        let general = source.read("", top, &[])?;
         let base = base.to_owned();
         let scenario =
             Self { general, data, model, training, network, server, guard, hostile, schemes, base };
@@ -317,16 +324,21 @@ impl Scenario {
         if training.batch == 0 {
             return wrong("training.batch", "must be at least 1");
         }
-        let positive = |rate: f64| rate > 0.0 && (rate as f32).is_finite();
-        if !positive(training.rate) {
+        let positive = |rate: f64| (MIN_RATE..=MAX_RATE).contains(&rate);
+        if training.rate <= 0.0 || training.rate.is_nan() {
             return wrong("training.rate", "must be a positive number");
         }
-        if !training.rate_changes.is_sorted_by(|a, b| a.0 < b.0)
+        if !positive(training.rate) {
+            return wrong("training.rate", "must be from 1e-30 to 1e30");
+        }
+        let rounds = || training.rate_changes.iter().map(|(round, _)| *round);
+        if rounds().next() == Some(0)
+            || !rounds().is_sorted_by(|a, b| a < b)
             || !training.rate_changes.iter().all(|&(_, rate)| positive(rate))
         {
             return wrong(
                 "training.rate_changes",
-                "must be [[round, rate], …] with growing rounds and positive rates",
+                "must be [[round, rate], …] with growing rounds from 1 and rates from 1e-30 to 1e30",
             );
         }
         if !(0.0..=1.0).contains(&self.server.exploration) {
@@ -417,6 +429,19 @@ impl Scenario {
             top.insert("scheme".into(), schemes.into());
         }
         top
+    }
+}
+
+/// The table where a key that stands in the wrong one belongs, if any has it.
+fn elsewhere(key: &str) -> Option<String> {
+    if SERVER_KEYS.contains(&key) {
+        return Some(format!("network.{key}"));
+    }
+    let all = Scenario::parse("", "", &[], Path::new(".")).ok()?.to_table();
+    let inside = |(_, value): &(&String, &Value)| value.get(key).is_some();
+    match all.get(key) {
+        Some(value) if !value.is_table() => Some(key.to_owned()),
+        _ => all.iter().find(inside).map(|(table, _)| format!("{table}.{key}")),
     }
 }
 

@@ -64,8 +64,14 @@ impl Source {
         Ok(())
     }
 
-    /// Understands a table that stood at `prefix` (empty for the top level).
-    pub fn read<T: DeserializeOwned>(&self, prefix: &str, table: Table) -> Result<T, Error> {
+    /// Understands a table that stood at `prefix` (empty for the top level); `also` are keys of the same table that
+    /// are read apart.
+    pub fn read<T: DeserializeOwned>(
+        &self,
+        prefix: &str,
+        table: Table,
+        also: &[&str],
+    ) -> Result<T, Error> {
         serde_path_to_error::deserialize(Value::Table(table)).map_err(|error| {
             let inner = error.path().to_string();
             let message = error.inner().message().to_owned();
@@ -81,13 +87,14 @@ impl Source {
                     path = join(&path, wrong);
                 }
                 let parent = path.rsplit_once('.').map_or("", |(parent, _)| parent);
-                return self.unknown_key(parent, wrong, &quoted[1..]);
+                let also = if parent == prefix { also } else { &[] };
+                return self.unknown_key(parent, wrong, &[&quoted[1..], also].concat());
             }
             let reason = match (message.starts_with("unknown variant"), quoted.split_first()) {
                 (true, Some((wrong, known))) => {
                     format!("`{wrong}` is not known{}", remedy(wrong, known))
                 }
-                _ => message,
+                _ => plain(&message),
             };
             self.wrong(&path, &reason)
         })
@@ -96,21 +103,31 @@ impl Source {
     /// The error for a key that nobody knows.
     pub fn unknown_key(&self, parent: &str, key: &str, known: &[&str]) -> Error {
         let path = join(parent, key);
-        Error::Scenario {
-            place: self.place(&path),
-            reason: format!("unknown key `{path}`{}", remedy(key, known)),
-        }
+        let remedy = match super::elsewhere(key) {
+            Some(place) => format!("; did you mean `{place}`?"),
+            None => remedy(key, known),
+        };
+        let place = self.place(&path);
+        // An override says itself which key it is.
+        let key =
+            if place == format!("--set {path}") { String::new() } else { format!(" `{path}`") };
+        Error::Scenario { place, reason: format!("unknown key{key}{remedy}") }
     }
 
     /// The error for the value of a key, given by its dotted path.
     pub fn wrong(&self, path: &str, reason: &str) -> Error {
-        let reason = if path.is_empty() { reason.to_owned() } else { format!("{path}: {reason}") };
-        Error::Scenario { place: self.place(path), reason }
+        let place = self.place(path);
+        let said = path.is_empty() || place == format!("--set {path}");
+        let reason = if said { reason.to_owned() } else { format!("{path}: {reason}") };
+        Error::Scenario { place, reason }
     }
 
     /// Where a key stands: the override that set it, or file and line.
     fn place(&self, path: &str) -> String {
-        let set = |at: &&String| path == at.as_str() || path.starts_with(&format!("{at}."));
+        let set = |at: &&String| {
+            path.strip_prefix(at.as_str())
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+        };
         if let Some(at) = self.overrides.iter().rev().find(set) {
             return format!("--set {at}");
         }
@@ -149,6 +166,46 @@ fn line_at(text: &str, offset: usize) -> usize {
 
 fn backticked(message: &str) -> Vec<&str> {
     message.split('`').skip(1).step_by(2).collect()
+}
+
+/// What a reader of text found and wanted, in the words of the person who wrote it: "invalid type: floating point
+/// `1.5`, expected u32" is "1.5 is not a whole number". Text before and after is kept.
+pub fn plain(message: &str) -> String {
+    let read = || {
+        let starts = ["invalid type: ", "invalid value: ", "invalid length "];
+        let (at, kind) =
+            starts.iter().find_map(|start| Some((message.find(start)?, start.trim_end())))?;
+        let (found, wanted) = message[at + kind.len() + 1..].split_once(", expected ")?;
+        let (wanted, after) = match wanted.find(" at line ") {
+            Some(end) => wanted.split_at(end),
+            None => (wanted, ""),
+        };
+        let length = format!("a list of {found}");
+        let found = match found.split_once(' ') {
+            _ if kind == "invalid length" => &length,
+            _ if found == "sequence" => "a list",
+            _ if found == "map" => "a table",
+            Some(("floating", rest)) => rest.trim_start_matches("point ").trim_matches('`'),
+            Some(("integer" | "boolean", value)) => value.trim_matches('`'),
+            Some(("string", text)) => text,
+            _ => found,
+        };
+        let wanted = match wanted {
+            "u32" if kind == "invalid value:" => "a whole number from 0 to 4294967295",
+            "u64" | "usize" if kind == "invalid value:" => "a whole number of 0 or more",
+            "u32" | "u64" | "usize" => "a whole number",
+            "f64" => "a number",
+            "a boolean" => "true or false",
+            "a string" | "string or map" | "path string" => "text",
+            "a sequence" => "a list",
+            "a tuple of size 2" | "an array of length 2" => "a list of two numbers",
+            "a map" => "a table",
+            other if other.starts_with("struct ") => "a table",
+            other => other,
+        };
+        Some(format!("{}{found} is not {wanted}{after}", &message[..at]))
+    };
+    read().unwrap_or_else(|| message.to_owned())
 }
 
 /// What to write instead: the nearest known word, or all of them.

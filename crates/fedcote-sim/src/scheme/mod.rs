@@ -200,10 +200,9 @@ impl Scheme {
         ];
         for (key, value, low, high) in ranges {
             if value.is_some_and(|value| !(low..=high).contains(&value)) {
-                let range = if high > 1.0 {
-                    "not negative".to_owned()
-                } else {
-                    format!("from {low} to {high}")
+                let range = match high {
+                    f64::MAX => "a number of 0 or more".to_owned(),
+                    _ => format!("from {low} to {}", fedcote::readable(high)),
                 };
                 return Err((key.to_owned(), format!("must be {range}")));
             }

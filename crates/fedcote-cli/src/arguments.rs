@@ -1,0 +1,163 @@
+//! What the words of a command line may be, and one line about those that are wrong.
+
+use std::error::Error as _;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+
+use clap::CommandFactory;
+use clap::error::{ContextKind, ErrorKind};
+
+/// The largest seed: the largest whole number of a scenario file.
+pub const MAX_SEED: u64 = i64::MAX as u64;
+/// Seeds that one command takes.
+const MOST_SEEDS: u64 = 1000;
+
+/// A whole number in a range.
+pub fn whole<T: TryFrom<u64> + 'static>(
+    range: RangeInclusive<u64>,
+) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static {
+    move |text| {
+        let number = text.parse().ok().filter(|number| range.contains(number));
+        number.and_then(|number| T::try_from(number).ok()).ok_or_else(|| {
+            let (low, high) = range.clone().into_inner();
+            format!("must be a whole number from {low} to {high}, is `{text}`")
+        })
+    }
+}
+
+/// Any number.
+pub fn number(text: &str) -> Result<f64, String> {
+    text.parse().map_err(|_| format!("must be a number, is `{text}`"))
+}
+
+/// Seeds in the order given, none of them twice.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seeds(pub Vec<u64>);
+
+impl FromStr for Seeds {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parse = |part: &str| part.parse().ok().filter(|seed| *seed <= MAX_SEED);
+        let mut seeds = Vec::new();
+        for part in text.split(',') {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            let (Some(first), Some(last)) = (parse(first), parse(last)) else {
+                return Err(format!(
+                    "must be seeds from 0 to {MAX_SEED}, as in 1,3 or 1-5, is `{text}`"
+                ));
+            };
+            if first > last {
+                return Err(format!("{first}-{last} is no range: it begins after its end"));
+            }
+            if last - first >= MOST_SEEDS - seeds.len() as u64 {
+                return Err(format!("must be at most {MOST_SEEDS} seeds, is `{text}`"));
+            }
+            for seed in first..=last {
+                if seeds.contains(&seed) {
+                    return Err(format!("{seed} stands twice"));
+                }
+                seeds.push(seed);
+            }
+        }
+        Ok(Self(seeds))
+    }
+}
+
+/// The name of a machine, as it stands in an address.
+pub fn host(text: &str) -> Result<String, String> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        return Ok(text.to_owned());
+    }
+    Err(format!("must be a name such as lab.example.org, without http:// and port, is `{text}`"))
+}
+
+/// What is wrong with the words of a command line, where, and what to do.
+pub fn complaint<C: CommandFactory>(error: &clap::Error) -> String {
+    let said = |kind| error.get(kind).map(ToString::to_string).unwrap_or_default();
+    // `--seeds <SEEDS>` is `--seeds` to whoever typed it, and `[FILE]...` a file.
+    let place = said(ContextKind::InvalidArg);
+    let place = place.split(' ').next().unwrap_or_default();
+    let place = place.trim_matches(['[', ']', '<', '>', '.']);
+    let value = said(ContextKind::InvalidValue);
+    let what = match error.kind() {
+        ErrorKind::ValueValidation => {
+            let reason = error.source().map(ToString::to_string).unwrap_or_default();
+            format!("{place}: {reason}")
+        }
+        ErrorKind::InvalidValue if !value.is_empty() => {
+            let remedy = match said(ContextKind::SuggestedValue) {
+                near if near.is_empty() => {
+                    format!("known are {}", said(ContextKind::ValidValue))
+                }
+                near => format!("did you mean `{near}`?"),
+            };
+            format!("{place}: `{value}` is not known; {remedy}")
+        }
+        ErrorKind::UnknownArgument => {
+            let whole = said(ContextKind::InvalidArg);
+            format!("unexpected argument `{whole}`{}", meant(&said(ContextKind::SuggestedArg)))
+        }
+        ErrorKind::InvalidSubcommand => {
+            let wrong = said(ContextKind::InvalidSubcommand);
+            let near = said(ContextKind::SuggestedSubcommand);
+            format!("no command `{wrong}`{}", meant(&near))
+        }
+        _ => {
+            let text = error.render().to_string();
+            let first = text.split("\n\n").next().unwrap_or_default();
+            first.trim_start_matches("error: ").to_owned()
+        }
+    };
+    if what.ends_with('?') { what } else { format!("{what}; see `{} --help`", typed::<C>()) }
+}
+
+fn meant(near: &str) -> String {
+    match near.split(' ').next() {
+        None | Some("") => String::new(),
+        Some(near) => format!("; did you mean `{}`?", near.trim_end_matches(',')),
+    }
+}
+
+/// The command that was asked for, without its arguments.
+fn typed<C: CommandFactory>() -> String {
+    let mut command = C::command();
+    let mut name = command.get_name().to_owned();
+    for word in std::env::args().skip(1) {
+        let Some(inner) = command.find_subcommand(&word).cloned() else { break };
+        name = format!("{name} {word}");
+        command = inner;
+    }
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seeds_are_lists_and_ranges() {
+        for (text, seeds) in
+            [("7", vec![7]), ("1-3", vec![1, 2, 3]), ("4,1-2", vec![4, 1, 2]), ("0", vec![0])]
+        {
+            assert_eq!(text.parse(), Ok(Seeds(seeds)));
+        }
+        assert_eq!("1-1000".parse::<Seeds>().map(|seeds| seeds.0.len()), Ok(1000));
+        for (text, reason) in [
+            ("", "as in 1,3 or 1-5"),
+            ("1,", "as in 1,3 or 1-5"),
+            ("-1", "as in 1,3 or 1-5"),
+            ("1.5", "as in 1,3 or 1-5"),
+            ("18446744073709551614", "as in 1,3 or 1-5"),
+            ("1-99999999999", "at most 1000"),
+            ("1-1000,2000", "at most 1000"),
+            ("0-9223372036854775807", "at most 1000"),
+            ("3-1", "begins after its end"),
+            ("1-3,2", "2 stands twice"),
+        ] {
+            let told = text.parse::<Seeds>().unwrap_err();
+            assert!(told.contains(reason), "{text}: {told}");
+        }
+    }
+}
