@@ -1,7 +1,7 @@
 //! `fedcote network`: who stands where and fails how often.
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use fedcote_plot::map::{self, Map};
 use fedcote_radio::{Layout, Network, Place};
@@ -92,7 +92,8 @@ pub fn run(args: Args) -> Result<(), Error> {
         })?;
         let title = format!("{}, round {}, seed {seed}", args.scenario, args.round);
         let drawing = map::map(&plan(layout, &network.positions(args.round), args.round, title));
-        write_whole(file, drawing.document().as_bytes())?;
+        fedcote_learn::checkpoint::write(file, drawing.document().as_bytes())
+            .map_err(Error::work)?;
     }
 
     crate::output::write(|mut out| {
@@ -221,20 +222,4 @@ fn display_name(standard: &str) -> String {
         other => other,
     }
     .to_owned()
-}
-
-/// Writes a file whole or not at all.
-fn write_whole(file: &Path, data: &[u8]) -> Result<(), Error> {
-    let failed = |error: io::Error| Error::work(format!("{}: {error}", file.display()));
-    let mut name =
-        file.file_name().ok_or_else(|| Error::request("--svg needs a file name"))?.to_owned();
-    name.push(format!(".{}.tmp", std::process::id()));
-    let temporary = file.with_file_name(name);
-    std::fs::write(&temporary, data).and_then(|()| std::fs::rename(&temporary, file)).map_err(
-        |error| {
-            // Nothing is left behind; that there was nothing to remove is no second error.
-            let _ = std::fs::remove_file(&temporary);
-            failed(error)
-        },
-    )
 }
