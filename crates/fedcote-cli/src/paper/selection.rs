@@ -107,8 +107,9 @@ pub fn clients(title: String, request: &Request) -> Result<Document, Error> {
     };
     let text = vec![format!(
         "χ² of the labels in the aggregate against those of all data: fedavg {:.3e}, fedcote-gradient {:.3e}, fedcote {:.3e}. \
-         Clients that fail with more than 0.85 are not selected. Both solutions of FedCote match the labels; the exact one \
-         is, of all that do, the nearest to the weights.",
+         Clients that fail with more than 0.85 are not selected: `fedcote-gradient`, as in the paper, then lacks labels that only \
+         they hold, where there are such; `fedcote` selects the most reliable holder all the same. Of all selections that match \
+         the labels as well it is the nearest to the weights.",
         plain.label_divergence, paper.label_divergence, exact.label_divergence
     )];
     Ok(Document { title, text, tables: vec![("", table)], figures: vec![("", picture)] })

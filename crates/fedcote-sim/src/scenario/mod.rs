@@ -3,13 +3,13 @@
 //! A scenario is read from a file or a preset, checked once, and can be printed back in full
 //! ([`Scenario::to_toml`]); what is printed reads back to the same scenario.
 
+mod check;
 mod presets;
 mod source;
 
 use std::path::{Path, PathBuf};
 
 use fedcote::estimate::EstimatorKind;
-use fedcote::privacy::Geometric;
 use fedcote_learn::data::{DataSpec, SetKind, Shape};
 use fedcote_learn::models::ModelSpec;
 use fedcote_radio::NetworkConfig;
@@ -23,7 +23,7 @@ pub(crate) use source::remedy;
 
 use crate::Error;
 use crate::hostile::{Guard, Hostile};
-use crate::scheme::{NAMED, SchemeConfig, Schemes};
+use crate::scheme::{SchemeConfig, Schemes};
 
 /// A checked description of a comparison.
 #[derive(Debug, Clone, PartialEq)]
@@ -190,9 +190,6 @@ pub enum Knowledge {
 
 const SERVER_KEYS: [&str; 5] =
     ["knowledge", "uploads", "estimator", "exploration", "label_privacy"];
-/// Step sizes that single precision can tell from 0 and from infinity, with room to spare.
-const MIN_RATE: f64 = 1e-30;
-const MAX_RATE: f64 = 1e30;
 const SECTIONS: [&str; 7] = ["data", "model", "training", "network", "server", "hostile", "scheme"];
 
 impl Scenario {
@@ -276,106 +273,6 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// Checks what a type alone cannot say; an error is a key and a reason.
-    fn check(&self) -> Result<(), (String, String)> {
-        let wrong = |key: &str, reason: &str| Err((key.to_owned(), reason.to_owned()));
-        let general = &self.general;
-        if general.rounds == 0 {
-            return wrong("rounds", "must be at least 1");
-        }
-        if general.clients == 0 || general.clients > 100_000_000 {
-            return wrong("clients", "must be from 1 to 100000000");
-        }
-        if general.selected == 0 || general.selected > 1_000_000_000 {
-            return wrong("selected", "must be from 1 to 1000000000");
-        }
-        if general.seeds.is_empty() {
-            return wrong("seeds", "name at least one seed, as in [1, 2, 3]");
-        }
-        if general.schemes.is_empty() {
-            return wrong("schemes", "name at least one scheme, as in [\"fedavg\", \"fedcote\"]");
-        }
-        if let Some(twice) = repeated(&general.seeds) {
-            return wrong("seeds", &format!("{twice} stands twice"));
-        }
-        if let Some(twice) = repeated(&general.schemes) {
-            return wrong("schemes", &format!("`{twice}` stands twice"));
-        }
-        if general.evaluate_every == 0 {
-            return wrong("evaluate_every", "must be at least 1");
-        }
-        if general.train_loss_every == 0 {
-            return wrong("train_loss_every", "must be at least 1");
-        }
-        if general.checkpoint_every == 0 {
-            return wrong("checkpoint_every", "must be at least 1");
-        }
-        if general.max_attempts == 0 {
-            return wrong("max_attempts", "must be at least 1");
-        }
-        let training = &self.training;
-        match training.local_steps {
-            LocalSteps::Same(0) => return wrong("training.local_steps", "must be at least 1"),
-            LocalSteps::Range([low, high]) if low == 0 || low > high => {
-                return wrong("training.local_steps", "must be [low, high] with 1 <= low <= high");
-            }
-            _ => {}
-        }
-        if training.batch == 0 {
-            return wrong("training.batch", "must be at least 1");
-        }
-        let positive = |rate: f64| (MIN_RATE..=MAX_RATE).contains(&rate);
-        if training.rate <= 0.0 || training.rate.is_nan() {
-            return wrong("training.rate", "must be a positive number");
-        }
-        if !positive(training.rate) {
-            return wrong("training.rate", "must be from 1e-30 to 1e30");
-        }
-        let rounds = || training.rate_changes.iter().map(|(round, _)| *round);
-        if rounds().next() == Some(0)
-            || !rounds().is_sorted_by(|a, b| a < b)
-            || !training.rate_changes.iter().all(|&(_, rate)| positive(rate))
-        {
-            return wrong(
-                "training.rate_changes",
-                "must be [[round, rate], …] with growing rounds from 1 and rates from 1e-30 to 1e30",
-            );
-        }
-        if !(0.0..=1.0).contains(&self.server.exploration) {
-            return wrong("network.exploration", "must be from 0 to 1");
-        }
-        if let Some(Err(error)) = self.server.label_privacy.map(|e| Geometric::new(e, 1)) {
-            return wrong("network.label_privacy", &error.to_string());
-        }
-        // Parameters of an estimator do not depend on the number of clients.
-        if let Err(error) = self.server.estimator.estimator(1) {
-            return wrong("network.estimator", &error.to_string());
-        }
-        self.guard.check()?;
-        self.hostile.check(general.clients)?;
-        self.data.check().map_err(setting)?;
-        // Any shape will do: what is wrong with a model is wrong for all of them.
-        let shape = Shape { height: 32, width: 32, channels: 3 };
-        fedcote_learn::models::build(&self.model, shape, 10).map_err(setting)?;
-        self.network
-            .check(general.clients)
-            .map_err(|error| (format!("network.{}", error.key), error.reason))?;
-        for name in general.schemes.iter().chain(self.schemes.iter().map(|(name, _)| name)) {
-            self.schemes.resolve(name)?;
-        }
-        // A table for a scheme that is neither compared nor known by name is a slip of the pen.
-        let known: Vec<&str> = NAMED.iter().map(|(name, _)| *name).collect();
-        let meant =
-            |name: &&String| !known.contains(&name.as_str()) && !general.schemes.contains(name);
-        if let Some(name) = self.schemes.iter().map(|(name, _)| name).find(meant) {
-            let listed: Vec<&str> =
-                general.schemes.iter().map(String::as_str).chain(known).collect();
-            let reason = format!("no scheme `{name}` is compared{}", remedy(name, &listed));
-            return Err((format!("scheme.{name}"), reason));
-        }
-        Ok(())
-    }
-
     /// The number of parameters of the model, which decides the rate of an upload.
     pub fn model_parameters(&self) -> Result<usize, Error> {
         let (shape, classes) = match self.data.set {
@@ -443,18 +340,6 @@ fn elsewhere(key: &str) -> Option<String> {
         Some(value) if !value.is_table() => Some(key.to_owned()),
         _ => all.iter().find(inside).map(|(table, _)| format!("{table}.{key}")),
     }
-}
-
-/// The key and the reason of a refused setting.
-fn setting(error: fedcote_learn::Error) -> (String, String) {
-    match error {
-        fedcote_learn::Error::Setting { key, reason } => (key.to_owned(), reason),
-        other => (String::new(), other.to_string()),
-    }
-}
-
-fn repeated<T: PartialEq>(values: &[T]) -> Option<&T> {
-    values.iter().enumerate().find(|(at, value)| values[..*at].contains(value)).map(|(_, v)| v)
 }
 
 #[cfg(test)]
