@@ -129,6 +129,7 @@ impl Page {
 }
 
 pub fn run(args: Args) -> Result<(), Error> {
+    crate::output::folder("serve", &args.folder)?;
     let page = args.address.open(&args.folder)?;
     let stop = stop_on_signal()?;
     crate::output::print(&format!("Runs in {}: {}\n", page.site.folder().display(), page.url("")))?;

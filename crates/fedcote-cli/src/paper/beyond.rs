@@ -78,11 +78,16 @@ const LEARNT: [Named; 9] = [
     ("fedcote-memory, window", "fedcote-memory", Some(WINDOW)),
 ];
 
-const THRESHOLD: [Named; 5] = [
+const THRESHOLD: [Named; 10] = [
     ("fedcote-gradient, threshold", "fedcote-gradient", None),
     ("fedcote-gradient, coverage", "fedcote-gradient-covered", None),
     ("fedcote, threshold", "fedcote-uncovered", None),
     ("fedcote, coverage", "fedcote", None),
+    ("fedcote-memory, 0.85", "fedcote-memory-0.85", None),
+    ("fedcote-memory, 0.95", "fedcote-memory", None),
+    ("fedcote-memory, 0.99", "fedcote-memory-0.99", None),
+    ("fedcote-memory, nobody left out", "fedcote-memory-all", None),
+    ("mifa", "mifa", None),
     ("ideal", "ideal", None),
 ];
 
@@ -138,10 +143,10 @@ pub fn grid(name: &str, request: &Request) -> Grid {
         "beyond-threshold" => (
             &THRESHOLD,
             standing,
-            &pairs,
+            &[Share::Pairs, Share::Dirichlet(1)],
             vec![
                 "`threshold`: clients that fail more often than 0.85 are left out, whatever they hold, as in the paper. `coverage`: one \
-             holder of each label stays.",
+             holder of each label stays. `fedcote-memory` with the threshold named, and with coverage.",
                 EVERY_TENTH,
             ],
         ),
