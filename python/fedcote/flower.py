@@ -4,7 +4,7 @@ In a ServerApp::
 
     from fedcote.flower import FedCote
 
-    strategy = FedCote(selected=10, seed=1, state_file="/var/lib/federation/state.json")
+    strategy = FedCote(aggregation="memory", selected=10, seed=1, state_file="/srv/state.json")
     result = strategy.start(grid, initial_arrays, num_rounds=100, timeout=120)
 
 and :mod:`fedcote.client` in the ClientApp.
@@ -24,7 +24,7 @@ try:
     from flwr.serverapp.strategy import FedAvg, Result
 except ImportError as missing:
     raise ImportError(
-        "fedcote.flower needs Flower 1.21 or later: pip install 'fedcote[flower]'"
+        "fedcote.flower needs Flower 1.21 or later, the extra `flower`: pip install 'flwr>=1.21'"
     ) from missing
 
 from . import _state
