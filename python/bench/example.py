@@ -1,4 +1,4 @@
-"""The federation of `examples/flower` in one process: FedAvg, then FedCote, without SuperLink and SuperNodes.
+"""The federation of `examples/flower` in one process: every strategy, without SuperLink and SuperNodes.
 
     python python/bench/example.py --rounds 80 --steps 5 --rate 0.03
 
@@ -60,7 +60,7 @@ def main():
     config |= {"local-steps": options.steps, "rate": options.rate, "failure-rates": options.failures}
     logging.getLogger("flwr").setLevel(logging.ERROR)
     data = fedcote.mnist()
-    for name in ("fedavg", "fedcote"):
+    for name in ("fedavg", "fedcote", "fedcote-memory"):
         accuracies = []
 
         def evaluate(round_, arrays):
@@ -76,7 +76,7 @@ def main():
             evaluate_fn=evaluate,
         )
         last = accuracies[len(accuracies) // 2 :]
-        print(f"{name:8} {statistics.mean(last):5.1f} ± {statistics.stdev(last):4.1f}", flush=True)
+        print(f"{name:14} {statistics.mean(last):5.1f} ± {statistics.stdev(last):4.1f}", flush=True)
 
 
 if __name__ == "__main__":

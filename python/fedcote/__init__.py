@@ -7,7 +7,7 @@ the data.
 - :func:`select`: label counts and failure probabilities in, selection probabilities out
 - :func:`appearance`, :func:`evaluate`: what given selection probabilities lead to
 - :class:`Selector`: the same for a running federation, learning who fails
-- :class:`fedcote.flower.FedCote`: a strategy for Flower (``pip install 'fedcote[flower]'``)
+- :class:`fedcote.flower.FedCote`: a strategy for Flower (needs ``pip install 'flwr>=1.21'``)
 - :func:`outage`, :class:`Network`: wireless uplinks that fail
 - :func:`simulate`: whole comparisons of schemes
 - :func:`mnist`: the data set that travels with the package

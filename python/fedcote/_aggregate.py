@@ -18,7 +18,17 @@ _SUMS: dict[np.dtype, Any] = {
 
 
 def view(data: bytes) -> np.ndarray:
-    """The array in the bytes of an ``.npy`` file, without a copy."""
+    """The array in the bytes of an ``.npy`` file, without a copy; a ``ValueError`` if it is none."""
+    try:
+        return _view(data)
+    except ValueError:
+        raise
+    except Exception as problem:
+        # Headers are Python expressions: what a client wrote there can fail in any way.
+        raise ValueError(f"damaged array ({type(problem).__name__})") from None
+
+
+def _view(data: bytes) -> np.ndarray:
     stream = io.BytesIO(data)
     version = npy.read_magic(stream)
     read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
@@ -50,21 +60,41 @@ def average(arrays: Sequence[np.ndarray], weights: Sequence[float]) -> tuple[np.
     (array([ 2, 18]), True)
     """
     shares = (np.asarray(weights, dtype=np.float64) / np.sum(weights)).tolist()
-    dtype = np.result_type(*arrays)
+    return weighted_sum(arrays, shares, np.result_type(*arrays))
+
+
+def weighted_sum(
+    arrays: Sequence[np.ndarray], factors: Sequence[float], dtype: np.dtype
+) -> tuple[np.ndarray, bool]:
+    """The sum of arrays of one shape times factors, and whether all of it is finite.
+
+    >>> weighted_sum([np.float16([1, 2]), np.float32([4, 6])], [1.0, 0.5], np.dtype(np.float16))
+    (array([3., 5.], dtype=float16), True)
+    """
     if dtype in _SUMS and all(array.flags.c_contiguous for array in arrays):
         out = np.empty(arrays[0].shape, dtype)
         flat = [_flat(array, dtype) for array in arrays]
-        return out, _SUMS[dtype](flat, shares, out.reshape(-1))
-    total = np.zeros(arrays[0].shape, np.result_type(dtype, np.float64))
+        return out, _SUMS[dtype](flat, list(factors), out.reshape(-1))
+    total = np.zeros(arrays[0].shape, np.result_type(*arrays, np.float64))
     with np.errstate(invalid="ignore", over="ignore"):  # noticed below
-        for array, share in zip(arrays, shares, strict=True):
-            total += array * np.float64(share)
-    finite = bool(np.isfinite(total).all())
-    if dtype.kind == "b":
-        return total >= 0.5, finite
-    if dtype.kind in "iu":
-        return (np.rint(total) if finite else total).astype(dtype), finite
-    return total.astype(dtype), finite
+        for array, factor in zip(arrays, factors, strict=True):
+            total += array * np.float64(factor)
+        finite = bool(np.isfinite(total).all())
+        if dtype.kind == "b":
+            return total >= 0.5, finite
+        if dtype.kind in "iu":
+            return _whole(total, dtype), finite
+        total = total.astype(dtype)
+        return total, bool(np.isfinite(total).all())
+
+
+def _whole(total: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Rounded to whole numbers; what is out of range becomes the end of the range."""
+    limits = np.iinfo(dtype)
+    whole = np.asarray(np.rint(total).astype(dtype))
+    whole[np.asarray(total >= float(limits.max))] = limits.max
+    whole[np.asarray(total <= float(limits.min))] = limits.min
+    return whole
 
 
 def _flat(array: np.ndarray, dtype: np.dtype) -> np.ndarray:

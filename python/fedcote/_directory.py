@@ -66,7 +66,7 @@ class Directory:
                 continue
             try:
                 name = self._learn(node, reply)
-            except (ValueError, KeyError, TypeError) as problem:
+            except Exception as problem:  # a client may answer anything
                 log.warning("fedcote: node %d does not tell its labels: %s", node, problem)
                 continue
             if name in self.names.values():

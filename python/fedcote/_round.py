@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 import numpy as np
 from flwr.app import Array, ArrayRecord, ConfigRecord, Message, RecordDict
 from flwr.serverapp import Grid
 
 from ._aggregate import average, npy_bytes, view
-
-Arrays: TypeAlias = dict[str, np.ndarray]
+from ._memory import Arrays, Memory
 
 
 @dataclass
@@ -41,6 +39,10 @@ class Round:
     failed: dict[str, str] = field(default_factory=dict)
     #: The label divergence that the selection leads to.
     wanted: float = 0.0
+    #: The weights that the selection aims at, for a server with memory.
+    target: dict[str, float] = field(default_factory=dict)
+    #: How much each client has to say in the model's step.
+    shares: dict[str, float] = field(default_factory=dict)
 
     def arrived(self) -> list[str]:
         """Whose upload arrived in the latest attempt, in the order drawn."""
@@ -131,18 +133,23 @@ def _read(record: ArrayRecord, model: Arrays) -> Arrays:
     return arrays
 
 
-def average_updates(
-    updates: dict[str, RecordDict], current: Round, bounds: Bounds
+def next_model(
+    updates: dict[str, RecordDict],
+    current: Round,
+    bounds: Bounds,
+    memory: Memory | None,
+    round_: int,
 ) -> ArrayRecord | None:
-    """The average of what arrived, each client weighed by its draws.
+    """The model after a round: the average of what arrived, or a step by what is remembered.
 
-    Updates that are not finite are rejected. They are looked for only when the average is not
-    finite, so that the usual round reads every update once. The outcomes say who was rejected.
+    ``None`` leaves the model as it is. The outcomes say whose update was rejected.
     """
     model = {key: view(array.data) for key, array in current.arrays.items()}
     views: dict[str, Arrays] = {}
-    for name, content in updates.items():
-        record = next(iter(content.array_records.values()))
+    for name in current.drawn:
+        if name not in updates:
+            continue
+        record = next(iter(updates[name].array_records.values()))
         try:
             arrays = _read(record, model)
         except ValueError as problem:
@@ -152,6 +159,47 @@ def average_updates(
             views[name] = bounds.apply(arrays, model)
         except ValueError as problem:
             current.outcomes[name] = Outcome(False, f"update is too long: {problem}")
+    if memory is None:
+        found = _mean(views, current)
+    else:
+        found = _remember(views, model, current, memory, round_)
+    if not found:
+        return None
+    return ArrayRecord(
+        {
+            key: Array(str(array.dtype), array.shape, "numpy.ndarray", npy_bytes(array))
+            for key, array in found.items()
+        }
+    )
+
+
+def _remember(
+    views: dict[str, Arrays], model: Arrays, current: Round, memory: Memory, round_: int
+) -> Arrays | None:
+    """Remembers what arrived, and steps by all that is remembered."""
+    for name, arrays in views.items():
+        try:
+            memory.remember(name, arrays, model, round_)
+        except ValueError as problem:
+            current.outcomes[name] = Outcome(False, str(problem))
+    if not current.arrived():
+        return None
+    stepped, current.shares = memory.step(model, current.target)
+    if stepped is None and current.shares:
+        # Updates are finite, but huge. Whose fault it is cannot be told.
+        memory.clear()
+        current.shares = {}
+        for name in current.arrived():
+            current.outcomes[name] = Outcome(False, "the model would not be finite", counts=False)
+    return stepped
+
+
+def _mean(views: dict[str, Arrays], current: Round) -> Arrays | None:
+    """The average of what arrived, each client weighed by its draws.
+
+    Updates that are not finite are looked for only when the average is not finite, so that the
+    usual round reads every update once.
+    """
     averages = _averages(views, current)
     if averages is None:
         for name in list(views):
@@ -160,25 +208,18 @@ def average_updates(
                 del views[name]
                 current.outcomes[name] = Outcome(False, f"update is not finite: {bad[0]}")
         averages = _averages(views, current)
-    if not averages:
-        return None
-    return ArrayRecord(
-        {
-            key: Array(str(array.dtype), array.shape, "numpy.ndarray", npy_bytes(array))
-            for key, array in averages.items()
-        }
-    )
+    current.shares = {name: float(current.drawn[name]) for name in views}
+    return averages
 
 
 def _averages(views: dict[str, Arrays], current: Round) -> Arrays | None:
     """The averages by key, in the model's order; ``None`` when something is not finite."""
-    names = [name for name in current.drawn if name in views]
-    if not names:
+    if not views:
         return {}
-    weights = [current.drawn[name] for name in names]
+    weights = [current.drawn[name] for name in views]
     averages = {}
     for key in current.arrays:
-        averages[key], finite = average([views[name][key] for name in names], weights)
+        averages[key], finite = average([arrays[key] for arrays in views.values()], weights)
         if not finite:
             return None
     return averages

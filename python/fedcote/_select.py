@@ -100,6 +100,7 @@ def choices(
     coverage: bool,
     draws: str,
     uploads: str,
+    aim: str,
 ) -> dict[str, Any]:
     """The options of the solver, as the Rust half takes them."""
     return {
@@ -111,6 +112,7 @@ def choices(
         "coverage": bool(coverage),
         "draws": draws,
         "uploads": uploads,
+        "aim": aim,
     }
 
 
@@ -214,6 +216,7 @@ def select(
     k_apx: int | None = None,
     draws: str = "independent",
     uploads: str = "per-draw",
+    aim: str = "appearance",
 ) -> Selection:
     """Selection probabilities that make the labels of the aggregate those of all samples.
 
@@ -245,6 +248,11 @@ def select(
         Solve for this many draws instead (gradient).
     draws, uploads
         How a round is played; see :func:`appearance`.
+    aim
+        ``"appearance"``: the labels of what arrives are those of all samples. ``"freshness"``:
+        for a server that remembers everyone's latest update and averages all of them by the
+        weights ``target``, so that labels are right whoever arrives; selection then keeps the
+        updates from growing old, with probabilities ∝ target / √(1 − failure).
 
     Raises
     ------
@@ -263,7 +271,7 @@ def select(
     """
     labels, failure, names = _clients(labels, failure, ids)
     selected = _check.count("selected", selected)
-    options = choices(method, kappa, efficiency, k_apx, threshold, coverage, draws, uploads)
+    options = choices(method, kappa, efficiency, k_apx, threshold, coverage, draws, uploads, aim)
     found = _fedcote.select(labels, failure, selected, names, options)
     found["warnings"] = tuple(found["warnings"])
     return Selection(

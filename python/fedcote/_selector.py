@@ -30,11 +30,17 @@ class Selector:
     estimator
         How failure probabilities are learnt: ``"beta"`` (forgets round by round), ``"window"``,
         ``"exponential"``; or with parameters, as ``{"kind": "beta", "retention": 0.9}``.
+    aim
+        ``"appearance"`` for a server that averages what arrives, ``"freshness"`` for one that
+        remembers everyone's latest update and averages all of them by the weights
+        ``solution().target``; see :func:`fedcote.select`.
     draws, uploads
-        How a round is played; see :func:`fedcote.appearance`. By default a client drawn several
-        times uploads once, with its number of draws as weight.
+        How a round is played; see :func:`fedcote.appearance`. By default draws are independent,
+        for freshness systematic, and a client drawn several times uploads once, with its number
+        of draws as weight.
     method, threshold, coverage, kappa, efficiency, k_apx
-        See :func:`fedcote.select`.
+        See :func:`fedcote.select`. When everyone fails more often than the threshold, nobody is
+        left out.
 
     Clients that have not told their labels are taken to hold the average of the others'.
 
@@ -56,7 +62,8 @@ class Selector:
         seed: int = 0,
         *,
         estimator: str | Mapping[str, Any] = "beta",
-        draws: str = "independent",
+        aim: str = "appearance",
+        draws: str | None = None,
         uploads: str = "per-client",
         method: str = "exact",
         threshold: float = 0.85,
@@ -65,7 +72,11 @@ class Selector:
         efficiency: float = 0.0,
         k_apx: int | None = None,
     ) -> None:
-        options = choices(method, kappa, efficiency, k_apx, threshold, coverage, draws, uploads)
+        if draws is None:
+            draws = "systematic" if aim == "freshness" else "independent"
+        options = choices(
+            method, kappa, efficiency, k_apx, threshold, coverage, draws, uploads, aim
+        )
         if not isinstance(estimator, str):
             estimator = json.dumps(dict(estimator))
         self._core = _fedcote.Core(_check.seed(seed), estimator, options)
@@ -135,6 +146,7 @@ class Selector:
         selected: int,
         *,
         again: bool = False,
+        remembered: Iterable[ClientId] = (),
     ) -> list[tuple[ClientId, int]]:
         """Draws clients for the next round.
 
@@ -147,6 +159,9 @@ class Selector:
             Draws, K.
         again
             Draw once more in the same round, when nothing arrived.
+        remembered
+            Clients that have a say in the average whether they are available or not: those
+            whose latest update the server remembers.
 
         Returns
         -------
@@ -154,17 +169,20 @@ class Selector:
             Distinct clients, each with how often it was drawn: its weight in the average.
         """
         selected = _check.count("selected", selected)
-        numbers = self._in_order(self._ids if available is None else available)
-        if not len(numbers):
+        available = list(self._ids if available is None else available)
+        if not available:
             raise ValueError("clients: there must be at least one client")
+        remembered = list(remembered)
+        numbers = self._in_order(available + remembered)
+        present = np.ones(len(numbers), dtype=bool)
+        if remembered:
+            present = np.isin(numbers, self._number(available))
         if again and self._round:
-            attempt = self._attempt + 1
+            round_, attempt = self._round, self._attempt + 1
         else:
-            if self._round:
-                self._core.end_round()
-            self._round, attempt = self._round + 1, 0
-        places, counts = self._core.select(numbers, selected, self._round, attempt)
-        self._attempt = attempt
+            round_, attempt = self._round + 1, 0
+        places, counts = self._core.select(numbers, present, selected, round_, attempt)
+        self._round, self._attempt = round_, attempt
         self._selected = selected
         self._places = None
         drawn = numbers[places].tolist()
@@ -188,7 +206,7 @@ class Selector:
     def label_divergence(self, arrived: Mapping[Any, float]) -> float:
         """χ² between the labels of an aggregate of these clients, with these weights, and all labels.
 
-        All labels are those of the clients available in the latest :meth:`select`.
+        All labels are those of the clients named in the latest :meth:`select`.
         """
         found = self._core.solution()
         if found is None:
@@ -247,12 +265,11 @@ class Selector:
             self._core.grow(len(self._ids))
             return np.fromiter(map(numbers.__getitem__, clients), np.uint32, len(clients))
 
-    def _in_order(self, available: Iterable[ClientId]) -> np.ndarray:
+    def _in_order(self, available: list[ClientId]) -> np.ndarray:
         """The numbers of these clients, each once, in the order of their names.
 
         So draws depend on who is there, and not on who came first.
         """
-        available = list(available)
         if self._available is None or self._available[0] != available:
             numbers = self._number(available)
             self._rank()

@@ -6,7 +6,7 @@ import importlib
 import json
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,8 @@ class Simulation:
     """What a comparison came to."""
 
     #: One entry per scheme, seed and round, as columns: draws, arrivals, attempts, divergences,
-    #: and, where the model was evaluated, losses and accuracy (elsewhere NaN).
+    #: and, where the model was evaluated, losses and accuracy (elsewhere NaN). A run that diverged
+    #: ends with the round before.
     rounds: dict[str, np.ndarray]
     #: Mean and deviation over seeds of every scheme, as ``fedcote run --json`` prints them.
     summary: dict[str, Any]
@@ -89,30 +90,35 @@ def simulate(
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary if out is None else out)
         folder.mkdir(parents=True, exist_ok=True)
-        summary = json.loads(
-            _fedcote.simulate(
-                os.fspath(scenario), text, changes, str(folder), int(threads), bool(resume)
-            )
+        document, seeds = _fedcote.simulate(
+            os.fspath(scenario), text, changes, str(folder), int(threads), bool(resume)
         )
-        return Simulation(_rounds(folder, summary), summary)
+        summary = json.loads(document)
+        return Simulation(_rounds(folder, summary, seeds), summary)
 
 
-def _rounds(folder: Path, summary: Mapping[str, Any]) -> dict[str, np.ndarray]:
+def _rounds(
+    folder: Path, summary: Mapping[str, Any], seeds: Iterable[int]
+) -> dict[str, np.ndarray]:
     names = ("scheme", "seed", "round", *_COUNTS, *_ALWAYS, *_SOMETIMES)
     columns: dict[str, list[Any]] = {name: [] for name in names}
     for scheme in summary["schemes"]:
-        for run in sorted((folder / scheme["name"]).iterdir(), key=lambda run: int(run.name)):
+        for seed in sorted(seeds):
+            run = folder / scheme["name"] / str(seed)
             for line in (run / "metrics.jsonl").read_text().splitlines():
                 report = json.loads(line)
+                if "round" not in report:  # the last line of a run that diverged
+                    continue
                 columns["scheme"].append(scheme["name"])
-                columns["seed"].append(int(run.name))
+                columns["seed"].append(seed)
                 columns["round"].append(report["round"])
                 for name in _COUNTS:
                     columns[name].append(sum(count for _, count in report[name]))
                 for name in _ALWAYS:
                     columns[name].append(report[name])
                 for name in _SOMETIMES:
-                    columns[name].append(report.get(name, np.nan))
+                    value = report.get(name)
+                    columns[name].append(np.nan if value is None else value)
     return {name: np.array(column) for name, column in columns.items()}
 
 

@@ -1,7 +1,8 @@
-"""A strategy's state on disk: one JSON file that names a file of arrays, replaced as a whole."""
+"""A strategy's state on disk: one JSON file that names files of arrays, replaced as a whole."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import tempfile
@@ -11,47 +12,85 @@ from typing import Any
 
 import numpy as np
 
+from ._memory import Arrays
 
-def write(file: Path, state: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
-    """Writes state and arrays. Whoever reads finds the old state or the new one, never a mixture."""
-    previous = _arrays_file(file)
-    name = f"{file.stem}.round-{state['round']}.npz"
+
+def write(
+    file: Path,
+    state: Mapping[str, Any],
+    arrays: Arrays,
+    updates: Mapping[str, tuple[int, Arrays]],
+) -> None:
+    """Writes state, the model's arrays, and remembered updates by client, each with its round.
+
+    Whoever reads finds the old state or the new one, never a mixture. Updates that the old state
+    names are not written again.
+    """
+    previous = _named(file)
     file.parent.mkdir(parents=True, exist_ok=True)
-    with _replacing(file.with_name(name)) as stream:
-        numbered: dict[str, Any] = {
-            f"array-{index}": array for index, array in enumerate(arrays.values())
-        }
-        np.savez(stream, **numbered)
-    document = {**state, "arrays": name, "array_names": list(arrays)}
+    model = f"{file.stem}.round-{state['round']}.npz"
+    _write_arrays(file.with_name(model), arrays)
+    names = {}
+    for client, (round_, update) in updates.items():
+        # Clients may be called anything, files may not.
+        digest = hashlib.sha256(client.encode()).hexdigest()[:24]
+        names[client] = f"{file.stem}.update-{digest}.round-{round_}.npz"
+        if names[client] not in previous:
+            _write_arrays(file.with_name(names[client]), update)
+    document = {**state, "arrays": model, "array_names": list(arrays), "updates": names}
     with _replacing(file) as stream:
         stream.write(json.dumps(document).encode())
-    if previous is not None and previous.name != name:
-        previous.unlink(missing_ok=True)
+    for old in previous - {model, *names.values()}:
+        file.with_name(old).unlink(missing_ok=True)
 
 
-def read(file: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
-    """State and arrays; ``None`` when there is no such file."""
+def read(file: Path) -> tuple[dict[str, Any], Arrays, dict[str, Arrays]] | None:
+    """State, the model's arrays and remembered updates; ``None`` when there is no such file."""
+    reading = file
     try:
         state = json.loads(file.read_bytes())
         names = state["array_names"]
-        with np.load(file.with_name(state["arrays"]), allow_pickle=False) as saved:
-            arrays = {name: saved[f"array-{index}"] for index, name in enumerate(names)}
-    except FileNotFoundError as missing:
-        if Path(missing.filename) == file:
+        files = {client: file.with_name(name) for client, name in state["updates"].items()}
+        reading = file.with_name(state["arrays"])
+        arrays = _read_arrays(reading, names)
+        updates = {}
+        for client, reading in files.items():
+            updates[client] = _read_arrays(reading, names)
+    except FileNotFoundError:
+        if reading == file:
             return None
-        raise ValueError(f"{file}: names {missing.filename}, which does not exist") from None
-    except (ValueError, KeyError, TypeError) as problem:
+        raise ValueError(f"{file}: names {reading}, which does not exist") from None
+    except OSError:
+        raise
+    except Exception as problem:
+        # Damaged archives fail in many ways.
         raise ValueError(
-            f"{file}: is no state of a federation ({problem}); move it away to start afresh"
+            f"{reading}: is no state of a federation, or damaged ({problem or type(problem).__name__}); "
+            f"restore it from a copy, or move {file} away to start afresh"
         ) from None
-    return state, arrays
+    return state, arrays, updates
 
 
-def _arrays_file(file: Path) -> Path | None:
+def _named(file: Path) -> set[str]:
+    """The files that a state names."""
     try:
-        return file.with_name(json.loads(file.read_bytes())["arrays"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+        state = json.loads(file.read_bytes())
+        return {state["arrays"], *state["updates"].values()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return set()
+
+
+def _write_arrays(file: Path, arrays: Arrays) -> None:
+    numbered: dict[str, Any] = {
+        f"array-{index}": array for index, array in enumerate(arrays.values())
+    }
+    with _replacing(file) as stream:
+        np.savez(stream, **numbered)
+
+
+def _read_arrays(file: Path, names: list[str]) -> Arrays:
+    with np.load(file, allow_pickle=False) as saved:
+        return {name: saved[f"array-{index}"] for index, name in enumerate(names)}
 
 
 class _replacing:

@@ -4,7 +4,7 @@ In a ServerApp::
 
     from fedcote.flower import FedCote
 
-    strategy = FedCote(selected=10, seed=1, state_file="/var/lib/federation/state.json")
+    strategy = FedCote(aggregation="memory", selected=10, seed=1, state_file="/srv/state.json")
     result = strategy.start(grid, initial_arrays, num_rounds=100, timeout=120)
 
 and :mod:`fedcote.client` in the ClientApp.
@@ -24,12 +24,13 @@ try:
     from flwr.serverapp.strategy import FedAvg, Result
 except ImportError as missing:
     raise ImportError(
-        "fedcote.flower needs Flower 1.21 or later: pip install 'fedcote[flower]'"
+        "fedcote.flower needs Flower 1.21 or later, the extra `flower`: pip install 'flwr>=1.21'"
     ) from missing
 
 from . import _state
 from ._directory import Directory, message
-from ._round import Bounds, Outcome, Round, average_updates, check_update
+from ._memory import Arrays, Memory
+from ._round import Bounds, Outcome, Round, check_update, next_model
 from ._selector import Selector
 
 __all__ = ["FedCote"]
@@ -51,14 +52,24 @@ class FedCote(FedAvg):
         ``min_train_nodes``.
     seed
         Same seed, same clients, same failures: same draws.
+    aggregation
+        ``"mean"``: the average of what arrives, as in the paper. ``"memory"``: the server
+        remembers each client's latest update, and the model steps by all of them, whoever
+        arrives. That is the better one, for clients × model size of memory.
+    aim
+        What selection is for: ``"appearance"``, that the labels of what arrives are right (the
+        default of the mean), or ``"freshness"``, that what is remembered does not grow old (the
+        default of memory, and for memory only).
     draws
-        ``"systematic"`` (the default here: a round's labels vary less) or ``"independent"`` (as
-        in the paper).
+        ``"independent"`` (as in the paper; the default of the mean) or ``"systematic"`` (a
+        round's labels vary less; the default of memory).
+    forget_after
+        What is remembered of a client that has been away for more rounds than this is dropped.
     estimator, method, threshold, coverage, kappa, efficiency
         See :class:`fedcote.Selector`.
     state_file
-        Where to keep estimates, draws and model after every round. A run that starts with an
-        existing file goes on where the file ends.
+        Where to keep estimates, draws, model and memory after every round. A run that starts with
+        an existing file goes on where the file ends.
     query_timeout
         How long to wait for clients' label histograms, in seconds. Clients that join later are
         asked when they are first seen.
@@ -76,8 +87,8 @@ class FedCote(FedAvg):
     **fedavg
         Everything that ``FedAvg`` takes.
 
-    A client that is drawn several times gets one message; its update then weighs as much as its
-    draws. Updates that are not finite, or do not fit the model, are rejected and count as
+    A client that is drawn several times gets one message; in a mean its update then weighs as much
+    as its draws. Updates that are not finite, or do not fit the model, are rejected and count as
     failures. Metrics of clients are averaged as ``FedAvg`` does, by ``weighted_by_key``.
     """
 
@@ -86,8 +97,11 @@ class FedCote(FedAvg):
         *,
         selected: int | None = None,
         seed: int = 0,
+        aggregation: str = "mean",
+        aim: str | None = None,
+        draws: str | None = None,
+        forget_after: int = 50,
         estimator: str | Mapping[str, Any] = "beta",
-        draws: str = "systematic",
         method: str = "exact",
         threshold: float = 0.85,
         coverage: bool = True,
@@ -107,10 +121,21 @@ class FedCote(FedAvg):
             raise ValueError(f"selected: must be from 1 to 1000000000, is {selected}")
         if max_attempts < 1:
             raise ValueError(f"max_attempts: must be at least 1, is {max_attempts}")
+        if aggregation not in ("mean", "memory"):
+            raise ValueError(f"aggregation: must be one of mean, memory, is {aggregation!r}")
+        if aim == "freshness" and aggregation != "memory":
+            raise ValueError(
+                'aim: "freshness" is for a server that remembers: aggregation="memory"'
+            )
+        if aggregation == "memory":
+            aim, draws = aim or "freshness", draws or "systematic"
         self.selected = selected
+        #: Everyone's latest update, if the server remembers.
+        self.memory = Memory(forget_after) if aggregation == "memory" else None
         self.selector = Selector(
             seed,
             estimator=estimator,
+            aim=aim or "appearance",
             draws=draws,
             uploads="per-client",
             method=method,
@@ -147,6 +172,8 @@ class FedCote(FedAvg):
         """As ``FedAvg.start``; with a state file, the rounds that are left."""
         self._timeout = timeout
         self._done = 0  # unless a file says otherwise; estimates stay
+        if self.memory is not None:
+            self.memory.clear()
         arrays = self._load(initial_arrays) or initial_arrays
         done = self._done
         if done:
@@ -179,18 +206,28 @@ class FedCote(FedAvg):
         return result
 
     def state(self) -> dict[str, Any]:
-        """Everything but the model, as data that JSON can hold."""
+        """Everything but the model and the updates in memory, as data that JSON can hold."""
         return {
             "round": self._done,
             "selector": self.selector.state(),
             "directory": self.directory.state(),
+            "memory": None if self.memory is None else self.memory.state(),
             "silent": sorted(self._silent),
             "history": self.history[-100:],
         }
 
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Goes on from a saved :meth:`state`; the options must be those it was saved with."""
+    def restore(
+        self, state: Mapping[str, Any], updates: Mapping[str, Arrays] | None = None
+    ) -> None:
+        """Goes on from a saved :meth:`state`; the options must be those it was saved with.
+
+        ``updates`` is what ``memory.updates`` was then; without it nothing is remembered.
+        """
         try:
+            if (state["memory"] is None) != (self.memory is None):
+                raise ValueError(
+                    "state: was saved with another aggregation; use the same, or start afresh"
+                )
             saved, ours = state["selector"]["core"], self.selector.state()["core"]
             for part in ("seed", "choices", "kind"):
                 if saved[part] != ours[part]:
@@ -200,6 +237,10 @@ class FedCote(FedAvg):
                     )
             self.selector.restore(state["selector"])
             self.directory.restore(state["directory"])
+            if self.memory is not None:
+                self.memory.clear()
+                if updates is not None:
+                    self.memory.restore(state["memory"], updates)
             self._silent = set(state["silent"])
             self.history = list(state["history"])
             self._done = int(state["round"])
@@ -210,16 +251,22 @@ class FedCote(FedAvg):
         found = None if self.state_file is None else _state.read(self.state_file)
         if found is None:
             return None
-        state, arrays = found
-        if set(arrays) != set(initial):
-            raise ValueError(f"{self.state_file}: holds another model; move it away")
-        self.restore(state)
+        state, arrays, updates = found
+        shapes = {name: tuple(array.shape) for name, array in initial.items()}
+        for found_arrays in (arrays, *updates.values()):
+            if {name: array.shape for name, array in found_arrays.items()} != shapes:
+                raise ValueError(f"{self.state_file}: holds another model; move it away")
+        self.restore(state, updates)
         return ArrayRecord({name: Array(array) for name, array in arrays.items()})
 
     def _save(self, arrays: ArrayRecord) -> None:
         if self.state_file is not None:
             model = {name: array.numpy() for name, array in arrays.items()}
-            _state.write(self.state_file, self.state(), model)
+            updates = {}
+            if self.memory is not None:
+                rounds = self.memory.rounds
+                updates = {name: (rounds[name], kept) for name, kept in self.memory.updates.items()}
+            _state.write(self.state_file, self.state(), model, updates)
 
     # ------------------------------------------------------------------ training
 
@@ -236,12 +283,12 @@ class FedCote(FedAvg):
     def aggregate_train(
         self, server_round: int, replies: Iterable[Message]
     ) -> tuple[ArrayRecord | None, MetricRecord | None]:
-        """Averages what arrived, takes note of who failed, and draws again if nothing did."""
+        """Averages what arrived, takes note of who failed, and draws again if nothing arrived."""
         current = self._round
         if current is None:
             return None, None
         model, contents = self._judge(current, list(replies))
-        while model is None and current.attempts < self.max_attempts:
+        while not current.arrived() and current.attempts < self.max_attempts:
             log.warning("fedcote: nothing arrived, drawing again")
             messages = self._draw(current, again=True)
             replies = current.grid.send_and_receive(messages, timeout=self._timeout)
@@ -264,10 +311,16 @@ class FedCote(FedAvg):
         """Draws clients for a round and makes their messages."""
         nodes = self.directory.nodes(current.grid, self.min_available_nodes)
         selected = self.selected or max(int(len(nodes) * self.fraction_train), self.min_train_nodes)
-        drawn = self.selector.select(nodes, selected, again=again)
+        remembered: Iterable[str] = ()
+        if self.memory is not None:
+            self.memory.meet(nodes, self._done + 1)
+            remembered = self.memory.updates
+        drawn = self.selector.select(nodes, selected, again=again, remembered=remembered)
         found = self.selector.solution()
         if found is not None:
             current.wanted = found.label_divergence
+            if self.memory is not None:
+                current.target = dict(zip(found.ids, found.target.tolist(), strict=True))
             for warning in set(found.warnings) - self._warned:
                 self._warned.add(warning)
                 log.warning("fedcote: %s", warning)
@@ -285,7 +338,7 @@ class FedCote(FedAvg):
     def _judge(
         self, current: Round, replies: list[Message]
     ) -> tuple[ArrayRecord | None, list[RecordDict]]:
-        """Finds out what became of every message, tells the selector, and averages what arrived."""
+        """Finds out what became of every message, tells the selector, and makes the next model."""
         by_message = {sent.metadata.message_id: name for name, sent in current.sent.items()}
         updates: dict[str, RecordDict] = {}
         for reply in replies:
@@ -301,7 +354,7 @@ class FedCote(FedAvg):
             current.outcomes[name] = Outcome(problem is None, problem or "arrived")
             if problem is None:
                 updates[name] = reply.content
-        model = average_updates(updates, current, self.bounds)
+        model = next_model(updates, current, self.bounds, self.memory, self._done + 1)
         for name, sent in current.sent.items():
             node = sent.metadata.dst_node_id
             if name not in current.outcomes:
@@ -321,18 +374,21 @@ class FedCote(FedAvg):
         return model, [updates[name] for name in arrived]
 
     def _report(self, current: Round) -> dict[str, Any]:
-        arrived = current.arrived()
-        weights = {name: current.drawn[name] for name in arrived}
-        realised = self.selector.label_divergence(weights) if arrived else math.nan
-        return {
+        shares = current.shares
+        realised = self.selector.label_divergence(shares) if shares else math.nan
+        report = {
             "round": self._done,
             "attempts": current.attempts,
             "drawn": current.drawn,
-            "arrived": arrived,
+            "arrived": current.arrived(),
             "failed": current.failed,
             "label_divergence": current.wanted,
             "label_divergence_realised": None if math.isnan(realised) else realised,
         }
+        if self.memory is not None:
+            report["remembered"] = len(self.memory.updates)
+            report["memory_bytes"] = self.memory.bytes
+        return report
 
     def _metrics(self, contents: list[RecordDict]) -> MetricRecord:
         report = self.history[-1]
@@ -341,21 +397,29 @@ class FedCote(FedAvg):
             for content in contents
             if len(content.metric_records) == 1 and _weight(content, self.weighted_by_key) > 0
         ]
-        metrics = (
-            self.train_metrics_aggr_fn(weighed, self.weighted_by_key) if weighed else MetricRecord()
-        )
+        metrics = MetricRecord()
+        try:
+            if weighed:
+                metrics = self.train_metrics_aggr_fn(weighed, self.weighted_by_key)
+        except Exception as problem:  # clients may report anything
+            log.warning("fedcote: metrics of clients cannot be averaged: %r", problem)
         metrics["fedcote-drawn"] = len(report["drawn"])
         metrics["fedcote-arrived"] = len(report["arrived"])
         metrics["fedcote-attempts"] = report["attempts"]
         metrics["fedcote-label-divergence"] = float(report["label_divergence"])
-        if report["arrived"]:
+        if report["label_divergence_realised"] is not None:
             realised = float(report["label_divergence_realised"])
             metrics["fedcote-label-divergence-realised"] = realised
+        if self.memory is not None:
+            metrics["fedcote-remembered"] = report["remembered"]
+            metrics["fedcote-memory-bytes"] = report["memory_bytes"]
         return metrics
 
     def summary(self) -> None:
         """Logs the strategy's settings."""
         log.info("\t├──> FedCote: %s draws a round", self.selected or "as many as FedAvg's")
+        kept = "nothing" if self.memory is None else "each client's latest update"
+        log.info("\t│\t├── remembers: %s", kept)
         log.info("\t│\t└── state file: %s", self.state_file or "none")
         super().summary()
 

@@ -19,7 +19,8 @@ class FakeGrid(Grid):
     """Clients ``names`` with label counts; ``behave(name, round)`` says what one does in a round.
 
     ``None`` trains, a number is the code of an error, "silent" never answers, "nan", "infinite",
-    "shape", "dtype", "text", "huge", "huge-float64" and "empty" answer wrongly.
+    "shape", "dtype", "text", "huge", "huge-float64" and "empty" answer wrongly, and bytes are what
+    stands in place of an array.
     """
 
     def __init__(self, labels, behave=lambda name, round: None, names=None, nodes=None):
@@ -84,7 +85,7 @@ class FakeGrid(Grid):
                 reply.metadata.__dict__["_src_node_id"] = 1
             return reply
         model = {key: array.numpy() for key, array in message.content["arrays"].items()}
-        model["w"] = model["w"] + np.float32(1 + client)
+        model["w"] = self.learn(model["w"], client, round_)
         if what == "nan":
             model["w"][0] = np.nan
         if what == "shape":
@@ -101,13 +102,18 @@ class FakeGrid(Grid):
             model["w"] = model["w"].astype(np.float64) * 1e300
         if what == "empty":
             model = {}
-        content = RecordDict(
-            {
-                "arrays": ArrayRecord({key: Array(array) for key, array in model.items()}),
-                "metrics": MetricRecord({"num-examples": 10 * (client + 1), "loss": float(client)}),
-            }
-        )
+        arrays = {key: Array(array) for key, array in model.items()}
+        if isinstance(what, bytes):
+            arrays["w"] = Array("float32", (4,), "numpy.ndarray", what)
+        metrics = MetricRecord({"num-examples": 10 * (client + 1), "loss": float(client)})
+        if what == "metrics":
+            metrics["loss"] = [1.0, 2.0]
+        content = RecordDict({"arrays": ArrayRecord(arrays), "metrics": metrics})
         return Message(content, reply_to=message)
+
+    def learn(self, model, client, round_):
+        """What a client makes of the array "w"."""
+        return model + np.float32(1 + client)
 
 
 def initial():

@@ -30,6 +30,33 @@ def appearance_by_enumeration(selection, failure, selected, uploads):
     return total
 
 
+def npy(header, data=bytes(16)):
+    """An ``.npy`` file with any header."""
+    return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode() + data
+
+
+def _header(shape, dtype="<f4"):
+    return f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {shape}, }}\n"
+
+
+#: Files that are no arrays, and with what the reader of headers fails.
+DAMAGED = {
+    "overflow": npy(_header("(2**70,)")),
+    "large": npy(_header(f"({2**70},)")),
+    "product": npy(_header(f"({2**40}, {2**40})")),
+    "parentheses": npy("(" * 300),
+    "brackets": npy("[" * 9000),
+    "minus": npy(_header("(" + "-" * 9000 + "4,)")),
+    "unhashable": npy("{[]: 1}"),
+    "no dictionary": npy("4"),
+    "dtype": npy(_header("(4,)", "nonsense")),
+    "no text": npy(_header("('a',)")),
+    "cut": npy(_header("(4,)"), bytes(15)),
+    "version": b"\x93NUMPY\x09\x00" + bytes(30),
+    "empty": b"",
+}
+
+
 def chi_square(found, wanted):
     return float(((found - wanted) ** 2 / wanted).sum())
 

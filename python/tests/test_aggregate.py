@@ -3,6 +3,7 @@
 import io
 
 import numpy as np
+import oracles
 import pytest
 
 from fedcote import _aggregate
@@ -70,3 +71,26 @@ def test_what_is_no_number_is_refused(dtype):
         _aggregate.view(saved(np.zeros(2, dtype)))
     with pytest.raises(ValueError):
         _aggregate.view(b"no array at all")
+
+
+@pytest.mark.parametrize("name", oracles.DAMAGED)
+def test_every_damaged_array_is_a_value_error(name):
+    """Regression: OverflowError, TokenError, RecursionError and TypeError came out as well."""
+    with pytest.raises(ValueError):
+        _aggregate.view(oracles.DAMAGED[name])
+
+
+def test_whole_numbers_stay_in_their_range():
+    """Regression: the mean of the largest 64-bit numbers is 2^63 in float64, which became -2^63."""
+    top = np.iinfo(np.int64).max
+    found, finite = _aggregate.average([np.full(2, top), np.full(2, top)], [1, 1])
+    assert finite and (found == top).all()
+    low, _ = _aggregate.weighted_sum(
+        [np.uint8([1, 2]), np.float32([-9, 300])], [1.0, 1.0], np.dtype(np.uint8)
+    )
+    assert low.tolist() == [0, 255]
+
+
+def test_sums_too_large_for_float32_are_noticed():
+    top = np.full(3000, np.finfo(np.float32).max)
+    assert not _aggregate.weighted_sum([top, top], [1.0, 1.0], np.dtype(np.float32))[1]

@@ -78,7 +78,7 @@ def faulty_app(folder):
 def test_every_fault_is_survived(federation, folder):
     result, state = folder / "faults.json", folder / "state" / "state.json"
     config = {
-        "strategies": "fedcote", "num-server-rounds": ROUNDS, "selected": 40, "timeout": TIMEOUT,
+        "strategies": "fedcote-memory", "num-server-rounds": ROUNDS, "selected": 40, "timeout": TIMEOUT,
         "failure-rates": "0", "local-steps": 20, "rate": 0.1, "state-file": str(state), "result-file": str(result),
         "faults": ",".join(f"{name}:{round_}:{fault}" for name, (round_, fault) in FAULTS.items()),
     }  # fmt: skip
@@ -90,7 +90,7 @@ def test_every_fault_is_survived(federation, folder):
     status = federation.run(app, config)
     assert status == "finished:completed", logs(folder)
 
-    result = json.loads(result.read_text())["fedcote"]
+    result = json.loads(result.read_text())["fedcote-memory"]
     history = result["history"]
     assert [report["round"] for report in history] == list(range(1, ROUNDS + 1))
     # The right clients are blamed, each for its own fault, and nobody else.
@@ -106,6 +106,16 @@ def test_every_fault_is_survived(federation, folder):
             assert name in FAULTS and report["round"] >= FAULTS[name][0], report
         assert "4" in report["arrived"]
         assert report["attempts"] == 1
+    # Whoever was heard is remembered, across the server's death; rejected updates are not.
+    heard = set()
+    for report in history:
+        heard |= set(report["arrived"])
+        assert report["remembered"] == len(heard)
+    assert heard == {str(client) for client in range(CLIENTS)}
+    with np.load(state.with_name(f"state.round-{ROUNDS}.npz")) as model:
+        parameters = sum(array.size for array in model.values())
+    assert history[-1]["memory_bytes"] == CLIENTS * parameters * 4
+    assert set(json.loads(state.read_text())["updates"]) == heard
     # The model improved all the same.
     accuracy = {int(round_): value for round_, value in result["accuracy"].items()}
     assert sorted(accuracy) == list(range(DIES_AFTER, ROUNDS + 1))
@@ -124,7 +134,7 @@ def test_every_fault_is_survived(federation, folder):
             return None
         return "silent" if reason.startswith("no reply") else "nan" if "finite" in reason else 2
 
-    never_died = FedCote(selected=40, seed=1, fraction_evaluate=0.0)
+    never_died = FedCote(aggregation="memory", selected=40, seed=1, fraction_evaluate=0.0)
     grid = FakeGrid(labels, behave, names)
     never_died.start(grid, initial(), num_rounds=ROUNDS, timeout=TIMEOUT)
     drawn = [report["drawn"] for report in never_died.history]

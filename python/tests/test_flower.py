@@ -107,6 +107,29 @@ def test_hostile_updates_are_rejected_and_count_as_failures():
     assert min(believed[name] for name in HOSTILE) > believed["5"]
 
 
+@pytest.mark.parametrize("name", oracles.DAMAGED)
+def test_one_malformed_upload_does_not_stop_the_federation(name):
+    """Regression: what a header of an array can raise beyond ValueError left aggregate_train."""
+    strategy = FedCote(**{**FEW, "selected": 12})
+    damaged = oracles.DAMAGED[name]
+    result = train(strategy, FakeGrid(LABELS, lambda client, _: damaged if client == "3" else None))
+    for report in strategy.history:
+        assert "3" not in report["arrived"] and report["arrived"]
+    reasons = {report["failed"].get("3", "malformed update: ") for report in strategy.history}
+    assert all(reason.startswith("malformed update: ") for reason in reasons), reasons
+    assert strategy.selector.failure("3") > 0.5
+    assert np.isfinite(result.arrays["w"].numpy()).all()
+
+
+def test_metrics_that_do_not_fit_together_are_left_out():
+    """Regression: one client's metrics of another kind left aggregate_train as an error."""
+    strategy = FedCote(**{**FEW, "selected": 12})
+    grid = FakeGrid(LABELS, lambda name, round: "metrics" if name == "3" else None)
+    result = train(strategy, grid, rounds=2)
+    assert all("3" in report["arrived"] for report in strategy.history)
+    assert result.train_metrics_clientapp[1]["fedcote-arrived"] > 0
+
+
 def test_an_update_is_scaled_down_to_the_clip():
     """A client's honest update is 1 + its number in each of four places: of norm 2 + 2 · number."""
     strategy, grid = FedCote(**FEW, clip=6.0), FakeGrid(LABELS)
@@ -256,6 +279,20 @@ def test_damaged_state_files_are_refused_by_name(tmp_path):
             train(FedCote(**FEW, state_file=file), FakeGrid(LABELS))
     file.unlink()
     train(FedCote(**FEW, state_file=file), FakeGrid(LABELS), rounds=1)
+    # Regression: a damaged file of arrays was a traceback of zipfile.
+    arrays = tmp_path / "state.round-1.npz"
+    good = arrays.read_bytes()
+    for damaged in (b"", b"PK", good[:-30], good[:200] + b"????" + good[204:], b"no archive"):
+        arrays.write_bytes(damaged)
+        with pytest.raises(
+            ValueError, match=r"state\.round-1\.npz: is no state of a federation, or"
+        ):
+            train(FedCote(**FEW, state_file=file), FakeGrid(LABELS))
+    np.save(arrays.with_suffix(".npy"), np.zeros(3))
+    arrays.with_suffix(".npy").replace(arrays)
+    with pytest.raises(ValueError, match=r"state\.round-1\.npz: is no state of a federation, or"):
+        train(FedCote(**FEW, state_file=file), FakeGrid(LABELS))
+    arrays.write_bytes(good)
     state = json.loads(file.read_text())
     del state["selector"]["ids"]
     file.write_text(json.dumps(state))

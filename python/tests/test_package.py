@@ -41,7 +41,7 @@ fedcote.select([[1, 2], [2, 1]], [0.1, 0.2], 3)
 try:
     import fedcote.flower
 except ImportError as error:
-    assert "pip install 'fedcote[flower]'" in str(error), error
+    assert "pip install 'flwr>=1.21'" in str(error), error
 else:
     raise SystemExit("imported without flwr")
 """

@@ -88,3 +88,42 @@ except KeyboardInterrupt:
         time.sleep(0.05)
     os.kill(process.pid, signal.SIGINT)
     assert process.wait(timeout=120) == 42
+
+
+DIVERGES = {
+    "rounds": 6, "clients": 4, "selected": 2, "seeds": [1, 2], "schemes": ["fedavg"],
+    "evaluate_every": 1, "data": {"set": "synthetic"}, "model": {"kind": "mlp"},
+    "network": {"kind": "perfect"}, "training": {"rate": 1e30},
+}  # fmt: skip
+
+
+def test_a_run_that_diverges_ends_early():
+    """Regression: its last line, which names no round, was a KeyError."""
+    found = fedcote.simulate(DIVERGES)
+    (scheme,) = found.summary["schemes"]
+    assert scheme["diverged"] == 2
+    assert len(found.rounds["round"]) == sum(at - 1 for at in scheme["diverged_at"])
+    assert all(column.dtype != object for column in found.rounds.values())
+
+
+def test_what_another_comparison_left_in_the_folder_is_not_told(tmp_path):
+    """Regression: every folder was taken for a run of this comparison."""
+    fedcote.simulate("quickstart", {**SMALL, "rounds": 1}, out=tmp_path)
+    (tmp_path / "fedavg" / "notes").mkdir()
+    settings = {**SMALL, "rounds": 1, "seeds": [2], "schemes": ["fedavg"]}
+    again = fedcote.simulate("quickstart", settings, out=tmp_path, resume=True)
+    assert set(again.rounds["seed"]) == {2} and set(again.rounds["scheme"]) == {"fedavg"}
+
+
+def test_null_is_not_a_number(tmp_path):
+    """Regression: a divergence that is null made a column of objects."""
+    run = tmp_path / "fedavg" / "7"
+    run.mkdir(parents=True)
+    line = {
+        "round": 1, "selected": [[0, 2]], "arrived": [], "attempts": 1,
+        "label_divergence_wanted": None, "test_accuracy": 0.5,
+    }  # fmt: skip
+    (run / "metrics.jsonl").write_text(json.dumps(line) + "\n" + '{"diverged_at": 2}\n')
+    found = fedcote._simulate._rounds(tmp_path, {"schemes": [{"name": "fedavg"}]}, [7])
+    assert np.isnan(found["label_divergence_wanted"]).all() and found["test_accuracy"] == [0.5]
+    assert found["round"].tolist() == [1] and found["seed"].tolist() == [7]

@@ -56,7 +56,8 @@ fn weighted_sum<T: Float>(
         for (out, &sum) in out.iter_mut().zip(&*sums) {
             *out = T::narrow(sum);
         }
-        sums.iter().all(|sum| sum.is_finite())
+        // What is finite in f64 need not be in f32.
+        out.iter().all(|value| value.wide().is_finite())
     };
     Ok(py.detach(|| out.par_chunks_mut(CHUNK).enumerate().map(sum).reduce(|| true, |a, b| a & b)))
 }

@@ -1,7 +1,11 @@
 //! Selection probabilities, and what given ones lead to.
 
 use fedcote::appearance::{PerClient, Systematic};
-use fedcote::{Draws, Federation, FederationSpec, Method, Options, Uploads, Warning};
+use fedcote::divergence::{label_divergence, weight_divergence};
+use fedcote::{
+    Draws, Error, Federation, FederationSpec, Method, Options, Solution, Uploads, Warning,
+    freshness,
+};
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -21,9 +25,30 @@ pub struct Choices {
     coverage: bool,
     draws: String,
     uploads: String,
+    aim: String,
+}
+
+/// What selection probabilities are for; the simulator's key `aim`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Aim {
+    /// That the average of what arrives has the labels of all data.
+    Appearance,
+    /// That what a server remembers of each client is fresh.
+    Freshness,
 }
 
 impl Choices {
+    pub fn aim(&self) -> PyResult<Aim> {
+        match self.aim.as_str() {
+            "appearance" => Ok(Aim::Appearance),
+            "freshness" => Ok(Aim::Freshness),
+            name => {
+                let text = format!("aim: must be one of appearance, freshness, is {name:?}");
+                Err(refuse(text))
+            }
+        }
+    }
+
     pub fn options(&self) -> PyResult<Options> {
         let method = match self.method.as_str() {
             "exact" => Method::Exact { kappa: self.kappa, efficiency: self.efficiency },
@@ -64,6 +89,39 @@ fn uploads_named(name: &str) -> PyResult<Uploads> {
         "per-client" => Ok(Uploads::PerClient),
         _ => Err(refuse(format_args!("uploads: must be one of per-draw, per-client, is {name:?}"))),
     }
+}
+
+/// Selection probabilities for an aim. Where it is freshness, everyone who was ever heard is in every average, with the
+/// weight that is aimed at: that is the appearance.
+pub fn solve(
+    federation: &Federation,
+    draws: u64,
+    options: &Options,
+    aim: Aim,
+) -> Result<Solution, Error> {
+    if aim == Aim::Appearance {
+        return fedcote::select(federation, draws, options, None);
+    }
+    let mut options = *options;
+    if let Method::Exact { .. } = options.method {
+        // Its target does not depend on how clients are drawn and upload: the quickest procedure will do.
+        (options.draws_kind, options.uploads) = (Draws::Independent, Uploads::PerDraw);
+    }
+    let mut found = fedcote::select(federation, draws, &options, None)?;
+    found.appearance.clone_from(&found.target);
+    found.label_divergence = label_divergence(federation, &found.target);
+    found.weight_divergence = weight_divergence(federation, &found.target);
+    let selection = freshness::selection(&found.target, federation.failure())?;
+    put(&mut found, federation, selection);
+    Ok(found)
+}
+
+/// Puts other selection probabilities into a solution.
+pub fn put(solution: &mut Solution, federation: &Federation, selection: Vec<f64>) {
+    let arrives = |(selection, failure): (&f64, &f64)| selection * (1.0 - failure);
+    let arriving: f64 = selection.iter().zip(federation.failure()).map(arrives).sum();
+    solution.expected_arrivals = solution.draws as f64 * arriving;
+    solution.selection = selection;
 }
 
 /// Warnings as lines of text.
@@ -120,8 +178,8 @@ pub fn select<'py>(
     choices: Choices,
 ) -> PyResult<Bound<'py, PyDict>> {
     let federation = federation(py, &labels, &failure, ids)?;
-    let options = choices.options()?;
-    let found = py.detach(|| fedcote::select(&federation, selected, &options, None));
+    let (options, aim) = (choices.options()?, choices.aim()?);
+    let found = py.detach(|| solve(&federation, selected, &options, aim));
     let found = found.map_err(refuse)?;
     let out = PyDict::new(py);
     out.set_item("method", found.method.name())?;

@@ -12,7 +12,7 @@ use pyo3::types::PyDict;
 use serde::{Deserialize, Serialize};
 
 use crate::refuse;
-use crate::select::{Choices, lines};
+use crate::select::{Aim, Choices, lines, put, solve};
 
 type Numbers<'py> = Bound<'py, PyArray1<u32>>;
 
@@ -33,6 +33,7 @@ struct State {
 /// The clients of the latest selection, and what was found for them.
 struct Latest {
     clients: Vec<u32>,
+    present: Vec<bool>,
     federation: Federation,
     solution: Solution,
 }
@@ -42,13 +43,14 @@ struct Latest {
 pub struct Core {
     state: State,
     options: Options,
+    aim: Aim,
     latest: Option<Latest>,
 }
 
 impl Core {
     fn with(state: State) -> PyResult<Self> {
-        let options = state.choices.options()?;
-        Ok(Self { state, options, latest: None })
+        let (options, aim) = (state.choices.options()?, state.choices.aim()?);
+        Ok(Self { state, options, aim, latest: None })
     }
 
     fn len(&self) -> usize {
@@ -98,18 +100,21 @@ impl Core {
         FederationSpec { ids: None, classes, counts, failure }.check()
     }
 
-    /// Solves for these clients and draws `selected` of them.
+    /// Solves for these clients and draws `selected` of those that are present.
     fn solve_and_draw(
         &mut self,
         clients: Vec<u32>,
+        present: Vec<bool>,
         selected: u64,
         key: Key,
     ) -> Result<Vec<(u32, u32)>, Error> {
         let failure: Vec<f64> = clients.iter().map(|&client| self.failure(client)).collect();
         let (federation, solution) = match self.latest.take() {
             Some(latest) if latest.clients == clients => {
+                let same = latest.federation.failure() == failure
+                    && latest.solution.draws == selected
+                    && latest.present == present;
                 let Latest { mut federation, solution, .. } = latest;
-                let same = federation.failure() == failure && solution.draws == selected;
                 federation.set_failure(failure)?;
                 (federation, same.then_some(solution))
             }
@@ -118,7 +123,7 @@ impl Core {
         // Never from an earlier solution of something else: a restored selector must find the same bits.
         let solution = match solution {
             Some(solution) => solution,
-            None => fedcote::select(&federation, selected, &self.options, None)?,
+            None => self.solve(&federation, &present, selected)?,
         };
         let mut stream = key.stream();
         let drawn = match self.options.draws_kind {
@@ -129,8 +134,37 @@ impl Core {
                 systematic(&solution.selection, &order, selected, &mut stream)?
             }
         };
-        self.latest = Some(Latest { clients, federation, solution });
+        self.latest = Some(Latest { clients, present, federation, solution });
         Ok(drawn)
+    }
+
+    /// Solves for a federation of which only some can be drawn now.
+    fn solve(
+        &self,
+        federation: &Federation,
+        present: &[bool],
+        selected: u64,
+    ) -> Result<Solution, Error> {
+        let solve = |options: &Options| solve(federation, selected, options, self.aim);
+        let mut solution = match solve(&self.options) {
+            // Leaving everyone out would leave nobody to ask.
+            Err(Error::NobodyEligible(_)) => solve(&Options { threshold: 1.0, ..self.options })?,
+            solved => solved?,
+        };
+        if present.contains(&false) {
+            let among_present = |shares: &[f64]| {
+                let share = |(&share, &present): (&f64, &bool)| if present { share } else { 0.0 };
+                let shares: Vec<f64> = shares.iter().zip(present).map(share).collect();
+                let total: f64 = shares.iter().sum();
+                (total > 0.0).then(|| shares.iter().map(|share| share / total).collect())
+            };
+            // When nobody who has a say is present, by weight.
+            let selection = among_present(&solution.selection)
+                .or_else(|| among_present(federation.weights()))
+                .ok_or(Error::NobodyArrives)?;
+            put(&mut solution, federation, selection);
+        }
+        Ok(solution)
     }
 }
 
@@ -203,10 +237,6 @@ impl Core {
         Ok(())
     }
 
-    fn end_round(&mut self) {
-        self.state.estimator.tick();
-    }
-
     fn failures<'py>(
         &self,
         py: Python<'py>,
@@ -218,26 +248,43 @@ impl Core {
         Ok(failures.into_pyarray(py))
     }
 
-    /// Draws clients: their places in `clients`, and how often each was drawn.
+    /// Draws among the clients that are present: their places in `clients`, and how often each was drawn. The first attempt
+    /// of a round ends the round before; when it fails, nothing has changed.
     fn select<'py>(
         &mut self,
         py: Python<'py>,
         clients: PyReadonlyArray1<'py, u32>,
+        present: PyReadonlyArray1<'py, bool>,
         selected: u64,
         round: u32,
         attempt: u32,
     ) -> PyResult<(Numbers<'py>, Numbers<'py>)> {
         let clients = clients.as_slice()?.to_vec();
+        let present = present.as_slice()?.to_vec();
         self.check(&clients)?;
+        if present.len() != clients.len() {
+            return Err(refuse("present: must be as long as clients"));
+        }
         let key = Key::new(self.state.seed, Purpose::Selection).round(round).attempt(attempt);
-        let drawn = py.detach(|| self.solve_and_draw(clients, selected, key)).map_err(refuse)?;
+        let drawn = py.detach(|| {
+            let before = (round > 1 && attempt == 0).then(|| self.state.estimator.clone());
+            if before.is_some() {
+                self.state.estimator.tick();
+            }
+            let drawn = self.solve_and_draw(clients, present, selected, key);
+            if let (Err(_), Some(before)) = (&drawn, before) {
+                self.state.estimator = before;
+            }
+            drawn
+        });
+        let drawn = drawn.map_err(refuse)?;
         let (places, counts): (Vec<u32>, Vec<u32>) = drawn.into_iter().unzip();
         Ok((places.into_pyarray(py), counts.into_pyarray(py)))
     }
 
     /// What the latest selection leads to.
     fn solution<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
-        let Some(Latest { clients, federation, solution }) = &self.latest else {
+        let Some(Latest { clients, federation, solution, .. }) = &self.latest else {
             return Ok(None);
         };
         let out = PyDict::new(py);

@@ -15,7 +15,7 @@ use crate::refuse;
 /// How often to look whether the user pressed Ctrl-C.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Runs a scenario, a preset's name or a file, or `text` in TOML, in the folder `out`; the summary as JSON.
+/// Runs a scenario, a preset's name or a file, or `text` in TOML, in the folder `out`; the summary as JSON, and the seeds.
 #[pyfunction]
 pub fn simulate(
     py: Python<'_>,
@@ -25,7 +25,7 @@ pub fn simulate(
     out: &str,
     threads: usize,
     resume: bool,
-) -> PyResult<String> {
+) -> PyResult<(String, Vec<u64>)> {
     let scenario = match text {
         None => Scenario::load(scenario, &overrides),
         Some(text) => {
@@ -58,5 +58,6 @@ pub fn simulate(
     }
     let summary =
         result.map_err(refuse)?.ok_or_else(|| refuse("the comparison was interrupted"))?;
-    serde_json::to_string(&summary).map_err(refuse)
+    let summary = serde_json::to_string(&summary).map_err(refuse)?;
+    Ok((summary, scenario.general.seeds))
 }

@@ -1,4 +1,4 @@
-"""The ServerApp: the same federation with FedAvg and with FedCote."""
+"""The ServerApp: the same federation with FedAvg and with FedCote, with or without memory."""
 
 import json
 from pathlib import Path
@@ -19,14 +19,15 @@ def strategy_named(name: str, config: dict) -> FedAvg:
     """FedAvg, or FedCote in its place."""
     if name == "fedavg":
         return FedAvg(fraction_evaluate=0.0)
-    if name == "fedcote":
+    if name in ("fedcote", "fedcote-memory"):
         return FedCote(
+            aggregation="memory" if name == "fedcote-memory" else "mean",
             selected=int(config["selected"]),
             seed=int(config["seed"]),
             state_file=str(config["state-file"]) or None,
             fraction_evaluate=0.0,
         )
-    raise ValueError(f"strategies: must be among fedavg, fedcote, found {name!r}")
+    raise ValueError(f"strategies: must be among fedavg, fedcote, fedcote-memory, found {name!r}")
 
 
 @app.main()
@@ -58,7 +59,7 @@ def main(grid: Grid, context: Context) -> None:
         rounds = list(result["accuracy"].values())
         last = rounds[-max(1, len(rounds) // 2) :]
         print(
-            f"{name:8} test accuracy: {100 * rounds[-1]:5.1f} % in the last round, "
+            f"{name:14} test accuracy: {100 * rounds[-1]:5.1f} % in the last round, "
             f"{100 * sum(last) / len(last):5.1f} % on average over the last {len(last)}",
             flush=True,
         )

@@ -260,8 +260,10 @@ fn runnable(command: &str) -> Result<Option<String>, String> {
             };
             exists(format!("crates/{package}/{folder}/{name}.rs"))
         }
-        ["pip", "install", package, ..] if package.trim_matches('\'').starts_with("fedcote") => {
-            Ok(None)
+        ["pip", "install", package, ..]
+            if [".", ".[flower]"].contains(&package.trim_matches('\'')) =>
+        {
+            exists("pyproject.toml".to_owned())
         }
         ["fedcote", "paper", flags @ ..] if !flags.contains(&"--list") => {
             let help = help(&["paper"]);

@@ -1,0 +1,104 @@
+"""What a server remembers of its clients: the latest update of each (MIFA, Gu et al. 2021).
+
+The model steps by the mean of all that is remembered, whoever arrived, w ← w + Σ β_i u_i / Σ β_i.
+The weights β are those that the selection aims at, so clients that it leaves out have no say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ._aggregate import weighted_sum
+
+Arrays: TypeAlias = dict[str, np.ndarray]
+
+
+class Memory:
+    """Everyone's latest update: what a client returned, less the model that it was sent.
+
+    An update stays until the next of the same client takes its place, or until the client has
+    been away for more than ``forget_after`` rounds. Every array is kept as it was computed: a slab
+    for all clients would have to be copied when it grows.
+
+    >>> memory = Memory(forget_after=10)
+    >>> memory.remember("a", {"w": np.float32([2])}, {"w": np.float32([0])}, 1)
+    >>> memory.remember("b", {"w": np.float32([4])}, {"w": np.float32([0])}, 1)
+    >>> memory.step({"w": np.float32([1])}, {"a": 0.75, "b": 0.25, "c": 0.5})
+    ({'w': array([3.5], dtype=float32)}, {'a': 0.75, 'b': 0.25})
+    """
+
+    def __init__(self, forget_after: int) -> None:
+        if forget_after < 1:
+            raise ValueError(f"forget_after: must be at least 1, is {forget_after}")
+        self.forget_after = forget_after
+        #: The updates, by client and name of the array.
+        self.updates: dict[str, Arrays] = {}
+        #: The round of each update.
+        self.rounds: dict[str, int] = {}
+        #: The latest round in which each client was there.
+        self.seen: dict[str, int] = {}
+
+    @property
+    def bytes(self) -> int:
+        """How large all of it is."""
+        return sum(array.nbytes for update in self.updates.values() for array in update.values())
+
+    def clear(self) -> None:
+        """Forgets everything."""
+        self.updates, self.rounds, self.seen = {}, {}, {}
+
+    def meet(self, present: Collection[str], round_: int) -> None:
+        """Takes note of who is there in a round, and forgets who has been away for long."""
+        for name in list(self.updates):
+            if name in present:
+                self.seen[name] = round_
+            elif round_ - self.seen[name] > self.forget_after:
+                del self.updates[name], self.rounds[name], self.seen[name]
+
+    def remember(self, name: str, arrays: Arrays, model: Arrays, round_: int) -> None:
+        """Puts a client's update in place of its older one; an error if it is not finite."""
+        update = {}
+        for key, array in arrays.items():
+            # Differences of whole numbers can be negative, those of half precision tiny.
+            wide = np.result_type(array.dtype, np.float32)
+            with np.errstate(invalid="ignore", over="ignore"):
+                update[key] = np.subtract(array, model[key], dtype=wide, order="C")
+            if not np.isfinite(update[key]).all():
+                raise ValueError(f"update is not finite: {key}")
+        self.updates[name], self.rounds[name], self.seen[name] = update, round_, round_
+
+    def step(
+        self, model: Arrays, weights: Mapping[str, float]
+    ) -> tuple[Arrays | None, dict[str, float]]:
+        """The model one step further, and each client's share in the step.
+
+        ``None`` when nobody who is remembered has a weight, or when the step is not finite.
+        """
+        # By name, so that the order of arrival does not change the rounding.
+        names = sorted(name for name in self.updates if weights.get(name, 0.0) > 0.0)
+        if not names:
+            return None, {}
+        total = float(np.sum([weights[name] for name in names]))
+        shares = {name: weights[name] / total for name in names}
+        stepped = {}
+        for key, array in model.items():
+            terms = [array, *(self.updates[name][key] for name in names)]
+            stepped[key], finite = weighted_sum(terms, [1.0, *shares.values()], array.dtype)
+            if not finite:
+                return None, shares
+        return stepped, shares
+
+    def state(self) -> dict[str, Any]:
+        """When each update came and each client was there, as data that JSON can hold."""
+        return {"rounds": dict(self.rounds), "seen": dict(self.seen)}
+
+    def restore(self, state: Mapping[str, Any], updates: Mapping[str, Arrays]) -> None:
+        """Goes on from a saved :meth:`state` and the updates themselves."""
+        rounds = {str(name): int(round_) for name, round_ in state["rounds"].items()}
+        seen = {str(name): int(round_) for name, round_ in state["seen"].items()}
+        if not rounds.keys() == seen.keys() == updates.keys():
+            raise ValueError("state: the clients that are remembered disagree")
+        self.updates, self.rounds, self.seen = dict(updates), rounds, seen
