@@ -65,7 +65,9 @@ class FedCote(FedAvg):
         round's labels vary less; the default of memory).
     forget_after
         What is remembered of a client that has been away for more rounds than this is dropped.
-    estimator, method, threshold, coverage, kappa, efficiency
+    threshold
+        Clients that fail more often are left out: 0.95 for memory, 0.85 for the mean.
+    estimator, method, coverage, kappa, efficiency
         See :class:`fedcote.Selector`.
     state_file
         Where to keep estimates, draws, model and memory after every round. A run that starts with
@@ -103,7 +105,7 @@ class FedCote(FedAvg):
         forget_after: int = 50,
         estimator: str | Mapping[str, Any] = "beta",
         method: str = "exact",
-        threshold: float = 0.85,
+        threshold: float | None = None,
         coverage: bool = True,
         kappa: float = 1000.0,
         efficiency: float = 0.0,
@@ -129,6 +131,9 @@ class FedCote(FedAvg):
             )
         if aggregation == "memory":
             aim, draws = aim or "freshness", draws or "systematic"
+        if threshold is None:
+            # Who is remembered may come rarely.
+            threshold = 0.95 if aggregation == "memory" else 0.85
         self.selected = selected
         #: Everyone's latest update, if the server remembers.
         self.memory = Memory(forget_after) if aggregation == "memory" else None

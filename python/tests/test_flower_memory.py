@@ -103,7 +103,7 @@ def test_rounds_are_those_of_the_formulas():
 
 def test_who_is_left_out_loses_its_say_and_gets_it_back():
     strategy, grid = strategy_with(known=np.zeros(6)), Learning(LABELS)
-    left_out = {4: 0.95, 8: 0.0}  # client 2, after these rounds
+    left_out = {4: 0.97, 8: 0.0}  # client 2, after these rounds
 
     def each(round_):
         if round_ in left_out:
@@ -112,7 +112,7 @@ def test_who_is_left_out_loses_its_say_and_gets_it_back():
     models, _ = train(strategy, grid, 12, each)
     everyone = LABELS.sum(axis=1) / LABELS.sum()
     failure = np.zeros(6)
-    failure[2] = 0.95
+    failure[2] = 0.97
     others = select(LABELS, failure, 4).target
     assert others[2] == 0.0
     oracle = Oracle(everyone)
@@ -325,11 +325,12 @@ def test_options():
         with pytest.raises(ValueError, match=match):
             FedCote(**{**MEMORY, **wrong})
     choices = lambda **options: FedCote(**options).selector.state()["core"]["choices"]  # noqa: E731
-    for options, aim, draws in [
-        (dict(), "appearance", "independent"),
-        (dict(aggregation="memory"), "freshness", "systematic"),
-        (dict(aggregation="memory", aim="appearance"), "appearance", "systematic"),
-        (dict(aggregation="memory", draws="independent"), "freshness", "independent"),
+    for options, aim, draws, threshold in [
+        (dict(), "appearance", "independent", 0.85),
+        (dict(threshold=0.9), "appearance", "independent", 0.9),
+        (dict(aggregation="memory"), "freshness", "systematic", 0.95),
+        (dict(aggregation="memory", aim="appearance"), "appearance", "systematic", 0.95),
+        (dict(aggregation="memory", draws="independent"), "freshness", "independent", 0.95),
     ]:
         found = choices(**options)
-        assert (found["aim"], found["draws"]) == (aim, draws)
+        assert (found["aim"], found["draws"], found["threshold"]) == (aim, draws, threshold)
