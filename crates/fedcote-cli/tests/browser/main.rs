@@ -166,7 +166,7 @@ fn a_run_of_walking_clients_finishes_and_is_saved() {
             "svg" => "<svg",
             "html" => "<!doctype html>",
             "csv" => "scheme,",
-            _ => "rounds = 60",
+            _ => "# fedcote run quickstart-dynamic --set ",
         };
         assert!(text.starts_with(expected), "{file}");
     }
