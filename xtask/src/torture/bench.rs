@@ -231,12 +231,14 @@ fn comparable(out: &Path) -> Files {
         let timed = ["finished.json", "summary.json", "summary.csv", "report.html", ".lock"];
         !timed.contains(&name)
     });
-    // A configuration that means the same is as good as before: blank lines say nothing, and how often is saved
-    // changes no number.
+    // A configuration that means the same is as good as before: blank lines and the command that began it say
+    // nothing, and how often is saved changes no number.
     for (path, contents) in &mut found {
-        if path.ends_with("config.toml") {
+        if path.ends_with("config.toml") || path.ends_with("scenario.toml") {
             let text = String::from_utf8_lossy(contents);
-            let says = |line: &&str| !line.is_empty() && !line.starts_with("checkpoint_every");
+            let says = |line: &&str| {
+                !line.is_empty() && !line.starts_with('#') && !line.starts_with("checkpoint_every")
+            };
             *contents = text.lines().filter(says).collect::<Vec<_>>().join("\n").into_bytes();
         }
     }
