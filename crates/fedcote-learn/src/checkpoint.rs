@@ -84,16 +84,17 @@ pub fn write(path: &Path, contents: &[u8]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Removes from a folder what an interrupted [`write()`] left there. Nobody may be writing in it; a folder that is not there
-/// has nothing to remove.
-pub fn sweep(folder: &Path) -> io::Result<()> {
+/// Removes from a folder what an interrupted [`write()`] left there; what processes that are there (`alive`) may be writing
+/// stays. A folder that is not there has nothing to remove.
+pub fn sweep(folder: &Path, alive: impl Fn(u32) -> bool) -> io::Result<()> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         other => other?,
     };
     for entry in entries {
         let path = entry?.path();
-        if path.file_name().and_then(|name| name.to_str()).is_some_and(is_part) {
+        let writer = path.file_name().and_then(|name| name.to_str()).and_then(writer);
+        if writer.is_some_and(|process| !alive(process)) {
             fs::remove_file(&path)?;
         }
     }
@@ -106,12 +107,12 @@ fn write_to(path: &Path, contents: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Whether a name is one that [`beside`] makes: `.NAME.PROCESS.NUMBER.part`. Others' files are none of ours.
-fn is_part(name: &str) -> bool {
-    let parts = name.strip_prefix('.').and_then(|name| name.strip_suffix(".part"));
-    let mut parts = parts.unwrap_or_default().rsplitn(3, '.');
-    let mut number = || parts.next().is_some_and(|part| part.parse::<u64>().is_ok());
-    number() && number() && parts.next().is_some_and(|name| !name.is_empty())
+/// The process that wrote to a name that [`beside`] makes, `.NAME.PROCESS.NUMBER.part`. Others' files are none of ours.
+fn writer(name: &str) -> Option<u32> {
+    let mut parts = name.strip_prefix('.')?.strip_suffix(".part")?.rsplitn(3, '.');
+    parts.next()?.parse::<u64>().ok()?;
+    let process = parts.next()?.parse().ok()?;
+    parts.next().filter(|name| !name.is_empty()).map(|_| process)
 }
 
 /// A name in the same folder that no other write uses.
@@ -186,8 +187,22 @@ mod tests {
         }
         write(&path, b"new").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"new");
-        sweep(folder.path()).unwrap();
+        sweep(folder.path(), |_| false).unwrap();
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    /// A report that one command was writing used to be swept away by another.
+    #[test]
+    fn what_is_being_written_and_files_of_others_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let names =
+            [".m.7.0.part", ".m.8.0.part", ".film.part", ".a.b.part", "m.7.0.part", "..7.0.part"];
+        for name in names {
+            fs::write(folder.path().join(name), b"").unwrap();
+        }
+        sweep(folder.path(), |process| process == 8).unwrap();
+        let left = names.map(|name| folder.path().join(name).exists());
+        assert_eq!(left, [false, true, true, true, true, true]);
     }
 
     #[test]

@@ -100,7 +100,8 @@ pub fn compare(
         );
         return Err(Error::folder(out, reason));
     }
-    fedcote_learn::checkpoint::sweep(out).map_err(Error::io(out))?;
+    // A report is written without the lock.
+    fedcote_learn::checkpoint::sweep(out, is_alive).map_err(Error::io(out))?;
     // Every folder is checked before the first round is played.
     let folders = runs
         .iter()
@@ -163,6 +164,11 @@ fn remove(path: &Path) -> Result<(), Error> {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::io(path)(error)),
         _ => Ok(()),
     }
+}
+
+/// Whether another process has this number, as far as the system tells.
+fn is_alive(process: u32) -> bool {
+    process != std::process::id() && Path::new("/proc").join(process.to_string()).exists()
 }
 
 /// The command with these words, as a shell reads it.

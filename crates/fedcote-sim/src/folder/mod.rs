@@ -228,7 +228,8 @@ impl RunFolder {
     /// Removes files that a run left half-written when it was killed.
     pub fn sweep(&self) -> Result<(), Error> {
         for folder in [&self.path, &self.path.join("checkpoint")] {
-            fedcote_learn::checkpoint::sweep(folder).map_err(Error::io(folder))?;
+            // Whoever wrote here had the lock, and has it no more.
+            fedcote_learn::checkpoint::sweep(folder, |_| false).map_err(Error::io(folder))?;
         }
         Ok(())
     }
