@@ -106,13 +106,15 @@ def test_a_run_that_diverges_ends_early():
     assert all(column.dtype != object for column in found.rounds.values())
 
 
-def test_what_another_comparison_left_in_the_folder_is_not_told(tmp_path):
+def test_what_else_is_in_the_folder_is_not_told(tmp_path):
     """Regression: every folder was taken for a run of this comparison."""
-    fedcote.simulate("quickstart", {**SMALL, "rounds": 1}, out=tmp_path)
+    begun = fedcote.simulate("quickstart", {**SMALL, "rounds": 1}, out=tmp_path)
     (tmp_path / "fedavg" / "notes").mkdir()
-    settings = {**SMALL, "rounds": 1, "seeds": [2], "schemes": ["fedavg"]}
-    again = fedcote.simulate("quickstart", settings, out=tmp_path, resume=True)
-    assert set(again.rounds["seed"]) == {2} and set(again.rounds["scheme"]) == {"fedavg"}
+    again = fedcote.simulate("quickstart", {**SMALL, "rounds": 1}, out=tmp_path, resume=True)
+    assert again.rounds["seed"].tolist() == begun.rounds["seed"].tolist()
+    other = {**SMALL, "rounds": 1, "seeds": [2], "schemes": ["fedavg"]}
+    with pytest.raises(ValueError, match="has a run of `.*` with seed 1, which this scenario has not"):
+        fedcote.simulate("quickstart", other, out=tmp_path, resume=True)
 
 
 def test_null_is_not_a_number(tmp_path):
