@@ -53,7 +53,9 @@ impl Dots {
 
     fn write(&self, dot: &Dot) -> String {
         let (scale, digits) = if self.format == Format::Percent { (100.0, 2) } else { (1.0, 4) };
-        if dot.mean.is_finite() {
+        if dot.mean.is_finite() && dot.deviation == 0.0 {
+            format!("{:.digits$}", dot.mean * scale)
+        } else if dot.mean.is_finite() {
             format!("{:.digits$} ± {:.digits$}", dot.mean * scale, dot.deviation * scale)
         } else {
             "–".into()

@@ -98,7 +98,7 @@ impl Cell {
         .filter(|value| value.is_finite())
     }
 
-    fn write(&self, digits: Digits) -> String {
+    pub(crate) fn write(&self, digits: Digits) -> String {
         match self {
             Self::Spread(Spread { mean, .. }) if !mean.is_finite() => "–".into(),
             Self::Spread(Spread { mean, std }) => {

@@ -7,6 +7,8 @@ mod page;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use fedcote_sim::summary::Spread;
+
 pub use figures::{Figure, figures};
 
 use crate::Error;
@@ -92,22 +94,21 @@ pub fn table(runs: &[Run]) -> Table {
                 0 => Cell::Number(summary.seeds as f64),
                 diverged => Cell::Text(format!("{}, {diverged} diverged", summary.seeds)),
             };
+            let mean = |of: Option<Spread>| of.map_or(Cell::Empty, |of| Cell::Number(of.mean));
+            // One seed has no deviation.
+            let spread = |of: Option<Spread>| if summary.seeds > 1 { of.into() } else { mean(of) };
             rows.push(Row {
                 name: if runs.len() == 1 { name.clone() } else { format!("{folder} · {name}") },
                 cells: vec![
-                    summary.tail_accuracy.into(),
-                    summary.test_accuracy.into(),
-                    summary.tail_spread.map_or(Cell::Empty, |spread| Cell::Number(spread.mean)),
-                    summary.train_loss.into(),
-                    summary.test_loss.into(),
-                    summary.rounds_to_90.into(),
-                    summary.arrivals.map_or(Cell::Empty, |arrivals| Cell::Number(arrivals.mean)),
-                    summary
-                        .label_divergence_wanted
-                        .map_or(Cell::Empty, |chi| Cell::Number(chi.mean)),
-                    summary
-                        .label_divergence_realised
-                        .map_or(Cell::Empty, |chi| Cell::Number(chi.mean)),
+                    spread(summary.tail_accuracy),
+                    spread(summary.test_accuracy),
+                    mean(summary.tail_spread),
+                    spread(summary.train_loss),
+                    spread(summary.test_loss),
+                    spread(summary.rounds_to_90),
+                    mean(summary.arrivals),
+                    mean(summary.label_divergence_wanted),
+                    mean(summary.label_divergence_realised),
                     seeds,
                 ],
                 apart: name == "ideal" || summary.diverged > 0,

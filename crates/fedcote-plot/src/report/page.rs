@@ -7,7 +7,7 @@ use super::{names, table};
 use crate::folder::Run;
 use crate::panel::{Panel, figure};
 use crate::svg::Escaped;
-use crate::tables::{Digits, Table};
+use crate::tables::{Digits, Row, Table};
 use crate::{font, theme};
 
 /// The sections of a run, each with the figures it shows.
@@ -143,14 +143,9 @@ fn verdict(table: &Table) -> Option<String> {
     let column =
         table.columns.iter().position(|column| column.name.starts_with("tail accuracy"))?;
     let best = (0..table.rows.len()).find(|&row| table.is_best(row, column))?;
-    let crate::tables::Cell::Spread(spread) = &table.rows[best].cells[column] else { return None };
-    let percent = |value| Digits::Percent(2).write(value);
-    Some(format!(
-        "Best over the tail: {}, {} ± {} % test accuracy.",
-        table.rows[best].name,
-        percent(spread.mean),
-        percent(spread.std)
-    ))
+    let Row { name, cells, .. } = &table.rows[best];
+    let value = cells[column].write(Digits::Percent(2));
+    Some(format!("Best over the tail: {name}, {value} % test accuracy."))
 }
 
 fn one(
