@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use fedcote_sim::Scenario;
-use fedcote_sim::comparison::{Control, Event, RunId, compare};
+use fedcote_sim::comparison::{Control, Event, RunId, Shard, compare};
+use fedcote_sim::{Classifications, Scenario};
 use pyo3::prelude::*;
 
 use crate::refuse;
@@ -36,12 +36,19 @@ pub fn simulate(
         }
     }
     .map_err(refuse)?;
+    let tasks = py.detach(|| Classifications::load(&scenario)).map_err(refuse)?;
     let stop = AtomicBool::new(false);
-    let control = Control { threads, resume, stop: &stop, command: "fedcote.simulate".into() };
+    let control = Control {
+        threads,
+        resume,
+        shard: Shard::ALL,
+        stop: &stop,
+        command: "fedcote.simulate".into(),
+    };
     let silent = |_: &RunId, _: Event| {};
     let (result, interrupt) = py.detach(|| {
         thread::scope(|scope| {
-            let run = scope.spawn(|| compare(&scenario, Path::new(out), &control, &silent));
+            let run = scope.spawn(|| compare(&scenario, &tasks, Path::new(out), &control, &silent));
             let mut interrupt = None;
             while !run.is_finished() {
                 thread::sleep(LOOK);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use fedcote::random::Stream;
 use fedcote_sim::scheme::NAMED;
-use fedcote_sim::{Engine, Error, Outcome, Scenario, World};
+use fedcote_sim::{Classification, Engine, Error, Outcome, Scenario, World};
 use rand::RngExt;
 use serde_json::{Value, json};
 
@@ -55,26 +55,26 @@ fn main() -> Result<(), Error> {
 
 fn federation(extra: &str) -> Result<Value, Error> {
     let scenario = Scenario::parse("draws", &format!("{TEXT}{extra}"), &[], ".".as_ref())?;
-    let data = fedcote_learn::data::load(&scenario.data, &scenario.base)?;
     let scenario = Arc::new(scenario);
-    let world = Arc::new(World::new(Arc::clone(&scenario), data, 7)?);
-    let features = world.model.inputs();
-    let clients: Vec<Value> = (0..world.partition.len())
+    let task = Arc::new(Classification::load(&scenario, 7)?);
+    let world = Arc::new(World::new(Arc::clone(&scenario), task.clone(), 7)?);
+    let features = task.model.inputs();
+    let clients: Vec<Value> = (0..task.partition.len())
         .map(|client| {
-            let samples = world.partition.client(client);
+            let samples = task.partition.client(client);
             let mut inputs = vec![0.0; samples.len() * features];
             let mut labels = vec![0; samples.len()];
-            world.data.train.gather(samples, &mut inputs, &mut labels);
+            task.data.train.gather(samples, &mut inputs, &mut labels);
             json!({ "inputs": inputs, "labels": labels, "steps": world.steps(client as u32) })
         })
         .collect();
     let initial =
         Engine::new(Arc::clone(&world), scenario.schemes.resolve("fedavg").expect("named"))?;
     let schemes: Vec<Value> =
-        NAMED.iter().map(|(name, _)| scheme(&world, name)).collect::<Result<_, Error>>()?;
+        NAMED.iter().map(|(name, _)| scheme(&world, &task, name)).collect::<Result<_, Error>>()?;
     Ok(json!({
         "features": features,
-        "classes": world.model.classes(),
+        "classes": task.model.classes(),
         "hidden": 5,
         "draws": world.draws(),
         "clip": scenario.guard.clip,
@@ -85,7 +85,7 @@ fn federation(extra: &str) -> Result<Value, Error> {
     }))
 }
 
-fn scheme(world: &Arc<World>, name: &str) -> Result<Value, Error> {
+fn scheme(world: &Arc<World>, task: &Classification, name: &str) -> Result<Value, Error> {
     let scheme = world.scenario.schemes.resolve(name).expect("named");
     let mut engine = Engine::new(Arc::clone(world), scheme.clone())?;
     let mut rounds = Vec::new();
@@ -98,10 +98,10 @@ fn scheme(world: &Arc<World>, name: &str) -> Result<Value, Error> {
             .arrived
             .iter()
             .map(|&(client, copies)| {
-                let (settings, key) = world.local_settings(round, client);
-                let samples = world.partition.client(client as usize).len();
+                let job = world.job(round, client);
+                let samples = task.partition.client(client as usize).len();
                 let batches =
-                    mini_batches(samples, settings.batch, settings.steps, &mut key.stream());
+                    mini_batches(samples, job.batch, job.steps as usize, &mut job.key.stream());
                 json!({ "client": client, "copies": copies, "batches": batches })
             })
             .collect();

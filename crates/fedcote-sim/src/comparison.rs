@@ -1,25 +1,21 @@
 //! A comparison: every scheme with every seed, several runs at once, each resumable.
+//!
+//! [`plan`] says which runs there are, [`play`] plays some of them, [`summarise`] sums up whatever is there;
+//! [`compare`] is the three in a row. Any number of workers may play different runs in one folder ([`Shard`]).
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::Error;
+use crate::context::Context;
 use crate::folder::{Finished, Lock, RunFolder};
-use crate::play::Play;
+pub use crate::plan::{RunId, Shard, plan};
 use crate::report::RoundReport;
+use crate::runner::Runner;
 use crate::scenario::Scenario;
-use crate::stage::Stage;
 use crate::summary::{RunSummary, SchemeSummary, Summary};
-
-/// Which run: a scheme and a seed.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct RunId {
-    /// The scheme's name.
-    pub scheme: String,
-    /// The seed.
-    pub seed: u64,
-}
+use crate::task::Tasks;
 
 /// What happens in a comparison, for whoever listens.
 #[derive(Debug)]
@@ -58,55 +54,54 @@ impl<F: Fn(&RunId, Event) + Sync> Listener for F {
 
 /// How to run a comparison.
 pub struct Control<'a> {
-    /// Threads; 0 means one a core.
+    /// Threads; 0 means one per core.
     pub threads: usize,
     /// Whether to go on in a folder that has runs already.
     pub resume: bool,
+    /// Which part of the runs to play; others may play theirs in the same folder at the same time.
+    pub shard: Shard,
     /// Becomes true when the user wants to stop.
     pub stop: &'a AtomicBool,
     /// The command that repeats the comparison, for the summary.
     pub command: String,
 }
 
-/// Runs a comparison in a folder. `None` means that it was interrupted, and can be resumed.
+/// Runs a comparison, or this worker's part of it, in a folder, and sums up what is there. `None` means that it was
+/// interrupted, and can be resumed.
+///
+/// # Errors
+///
+/// When the folder, scenario or task is refused, or the work fails.
 pub fn compare(
     scenario: &Scenario,
+    tasks: &dyn Tasks,
     out: &Path,
     control: &Control,
     listener: &dyn Listener,
 ) -> Result<Option<Summary>, Error> {
+    let all = plan(scenario);
+    let runs: Vec<RunId> = control.shard.of(&all).into_iter().cloned().collect();
     let scenario = Arc::new(scenario.clone());
-    let general = &scenario.general;
-    let runs: Vec<RunId> = general
-        .seeds
-        .iter()
-        .flat_map(|&seed| {
-            general.schemes.iter().map(move |scheme| RunId { scheme: scheme.clone(), seed })
-        })
-        .collect();
     // What cannot work is refused before anything is written.
-    let stage = Stage::new(&scenario, control)?;
-    stage.make_ahead(general.seeds[0])?;
-    let _lock = Lock::take(out)?;
+    let context = Context::new(&scenario, tasks, control)?;
+    context.make_ahead(runs.first().unwrap_or(&all[0]).seed)?;
+    let _working = Lock::join(out, !control.shard.is_part())?;
     let there = runs_in(out)?;
-    if !control.resume && !there.is_empty() {
+    if !control.resume && !control.shard.is_part() && !there.is_empty() {
         let reason = "has runs already; add --resume to go on with them, or choose another --out";
         return Err(Error::folder(out, reason));
     }
-    if let Some(RunId { scheme, seed }) = there.iter().find(|run| !runs.contains(run)) {
+    if let Some(RunId { scheme, seed }) = there.iter().find(|run| !all.contains(run)) {
         let reason = format!(
             "has a run of `{scheme}` with seed {seed}, which this scenario has not; go on without a scenario \
              (`fedcote run --resume --out DIR`) or with one that has it, or choose another --out"
         );
         return Err(Error::folder(out, reason));
     }
-    // A report is written without the lock.
+    // A report is written without a lock.
     fedcote_learn::checkpoint::sweep(out, is_alive).map_err(Error::io(out))?;
     // Every folder is checked before the first round is played.
-    let folders = runs
-        .iter()
-        .map(|run| RunFolder::open(out, &scenario, &run.scheme, run.seed))
-        .collect::<Result<Vec<_>, _>>()?;
+    let folders = open(&context, out, &runs)?;
     let file = out.join("scenario.toml");
     let command = begun_by(&file).unwrap_or_else(|| control.command.clone());
     let rooted = Scenario::clone(&scenario).rooted()?.to_toml();
@@ -114,45 +109,83 @@ pub fn compare(
     // It would speak of fewer runs than there will be.
     remove(&out.join("summary.json"))?;
     remove(&out.join("summary.csv"))?;
-    let results = play_all(&stage, &runs, &folders, control, listener)?;
-    let Some(results) = results.into_iter().collect::<Option<Vec<_>>>() else { return Ok(None) };
-    let schemes = general
-        .schemes
-        .iter()
-        .map(|scheme| {
-            let of_scheme = runs.iter().zip(&results).filter(|(run, _)| run.scheme == *scheme);
-            let results: Vec<RunSummary> = of_scheme.map(|(_, result)| result.clone()).collect();
-            SchemeSummary::of(scheme, &results)
-        })
-        .collect();
-    let summary = Summary {
-        schemes,
-        rounds: general.rounds,
-        command,
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-    };
-    write(&out.join("summary.json"), &serde_json::to_vec_pretty(&summary).expect("plain data"))?;
-    write(&out.join("summary.csv"), summary.to_csv().as_bytes())?;
-    Ok(Some(summary))
+    if !play_all(&context, &runs, &folders, control, listener)? {
+        return Ok(None);
+    }
+    summarise(out).map(Some)
 }
 
-/// Plays some runs of a scenario in a folder, and goes on with those that were begun; the caller sees to it that
-/// nobody else plays them. False means that it was interrupted.
+/// Plays some runs of a scenario in a folder, and goes on with those that were begun. False means that it was
+/// interrupted.
+///
+/// # Errors
+///
+/// When another command plays one of the runs, the folder, scenario or task is refused, or the work fails.
 pub fn play(
     scenario: &Scenario,
+    tasks: &dyn Tasks,
     out: &Path,
     runs: &[RunId],
     control: &Control,
     listener: &dyn Listener,
 ) -> Result<bool, Error> {
     let scenario = Arc::new(scenario.clone());
-    let stage = Stage::new(&scenario, control)?;
-    let folders = runs
-        .iter()
-        .map(|run| RunFolder::open(out, &scenario, &run.scheme, run.seed))
-        .collect::<Result<Vec<_>, _>>()?;
-    let results = play_all(&stage, runs, &folders, control, listener)?;
-    Ok(results.iter().all(Option::is_some))
+    let context = Context::new(&scenario, tasks, control)?;
+    if let Some(first) = runs.first() {
+        context.make_ahead(first.seed)?;
+    }
+    let folders = open(&context, out, runs)?;
+    play_all(&context, runs, &folders, control, listener)
+}
+
+/// Sums up the finished runs of a comparison's folder, without its data, and writes `summary.json` and `summary.csv`.
+///
+/// # Errors
+///
+/// When the folder has no comparison, a finished run is damaged, or the summary cannot be written.
+pub fn summarise(out: &Path) -> Result<Summary, Error> {
+    let file = out.join("scenario.toml");
+    let scenario = Scenario::load(&file.to_string_lossy(), &[])?;
+    let general = &scenario.general;
+    // The last of several workers has the last word.
+    let _alone = Lock::wait(&out.join(".summary"))?;
+    let mut schemes = Vec::new();
+    let mut missing = 0;
+    for scheme in &general.schemes {
+        let mut results = Vec::new();
+        for &seed in &general.seeds {
+            match RunFolder::at(out, scheme, seed).finished()? {
+                Some((finished, reports)) => {
+                    results.push(RunSummary::of(general.rounds, &finished, &reports));
+                }
+                None => missing += 1,
+            }
+        }
+        if !results.is_empty() {
+            schemes.push(SchemeSummary::of(scheme, &results));
+        }
+    }
+    let summary = Summary {
+        schemes,
+        rounds: general.rounds,
+        missing,
+        command: begun_by(&file).unwrap_or_default(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    };
+    write(&out.join("summary.json"), &serde_json::to_vec_pretty(&summary).expect("plain data"))?;
+    write(&out.join("summary.csv"), summary.to_csv().as_bytes())?;
+    Ok(summary)
+}
+
+/// The folders of these runs, each checked; none of them may be another command's at the moment.
+fn open(context: &Context, out: &Path, runs: &[RunId]) -> Result<Vec<RunFolder>, Error> {
+    let task = context.identity();
+    let open = |run: &RunId| {
+        let folder =
+            RunFolder::open_for(out, context.scenario, task.as_deref(), &run.scheme, run.seed)?;
+        Lock::take(folder.path()).map(|_| folder)
+    };
+    runs.iter().map(open).collect()
 }
 
 fn write(path: &Path, contents: &[u8]) -> Result<(), Error> {
@@ -210,21 +243,21 @@ fn runs_in(out: &Path) -> Result<Vec<RunId>, Error> {
     Ok(runs)
 }
 
-/// Plays all runs, as many at once as there are threads. `None` for a run that was interrupted.
+/// Plays all runs, as many at once as there are threads. False when one was interrupted.
 fn play_all(
-    stage: &Stage,
+    context: &Context,
     runs: &[RunId],
     folders: &[RunFolder],
     control: &Control,
     listener: &dyn Listener,
-) -> Result<Vec<Option<RunSummary>>, Error> {
+) -> Result<bool, Error> {
     let next = AtomicUsize::new(0);
     let failed = AtomicBool::new(false);
-    let results = Mutex::new((0..runs.len()).map(|_| Ok(None)).collect::<Vec<_>>());
-    // Runs live on threads of their own and lend each round to the pool, so that the last run of a comparison still
+    let results = Mutex::new((0..runs.len()).map(|_| Ok(false)).collect::<Vec<_>>());
+    // Runs have threads of their own and lend each round to the pool, so that the last run of a comparison still
     // uses every core, and a run waits for another for a round at most.
     std::thread::scope(|scope| {
-        for _ in 0..stage.pool.current_num_threads().min(runs.len()) {
+        for _ in 0..context.pool.current_num_threads().min(runs.len()) {
             scope.spawn(|| {
                 loop {
                     let at = next.fetch_add(1, Ordering::Relaxed);
@@ -232,8 +265,8 @@ fn play_all(
                         break;
                     }
                     let (run, folder) = (&runs[at], &folders[at]);
-                    let result =
-                        Play { run, folder, control, listener, failed: &failed }.all(stage);
+                    let runner = Runner { run, folder, control, listener, failed: &failed };
+                    let result = runner.play(context);
                     if result.is_err() {
                         failed.store(true, Ordering::Relaxed);
                     }
@@ -242,5 +275,7 @@ fn play_all(
             });
         }
     });
-    results.into_inner().expect("no panic while held").into_iter().collect()
+    let results: Result<Vec<bool>, Error> =
+        results.into_inner().expect("no panic while held").into_iter().collect();
+    Ok(results?.into_iter().all(|finished| finished))
 }

@@ -4,21 +4,23 @@
 //! repeated), aggregate what arrived. Every random number is keyed by what it is for, and updates are reduced in
 //! client order, so neither threads nor interruptions change a bit.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use fedcote::Federation;
 use fedcote::Uploads;
 use fedcote::estimate::Estimator;
 use fedcote::random::Purpose;
-use fedcote_learn::train::Trainer;
 use rand::RngExt;
 use rayon::prelude::*;
 
-use crate::part::{Aggregation, Arrival, Count, LocalUpdate, Probabilities, Scene, Selection};
+use crate::part::{
+    Aggregation, Arrival, Count, LocalUpdate, Probabilities, RoundContext, Selection,
+};
 use crate::report::RoundReport;
 use crate::saved::Saved;
 use crate::scenario::Knowledge;
 use crate::scheme::{FailureKind, Scheme};
+use crate::task::Job;
 use crate::world::World;
 use crate::{Error, aggregation, local, selection, vector};
 
@@ -45,13 +47,20 @@ pub struct Engine {
     global: Vec<f32>,
     fresh: bool,
     actual: Vec<f64>,
-    trainers: Mutex<Vec<Trainer>>,
 }
 
 impl Engine {
     /// A run at its beginning.
     pub fn new(world: Arc<World>, scheme: Scheme) -> Result<Self, Error> {
-        let parameters = world.model.len();
+        let parameters = world.task.len();
+        let initial = world.task.initial(world.key(Purpose::Model));
+        if initial.len() != parameters {
+            let found = initial.len();
+            let reason = format!(
+                "gave an initial model of {found} values, its parameters have {parameters}"
+            );
+            return Err(Error::Task { round: 0, client: None, reason });
+        }
         let estimator = match world.scenario.server.knowledge {
             Knowledge::Estimated if scheme.failures != FailureKind::None => {
                 Some(world.scenario.server.estimator.estimator(world.federation.len())?)
@@ -64,10 +73,9 @@ impl Engine {
             aggregation: aggregation::build(&scheme, parameters),
             federation: Arc::clone(&world.reported),
             estimator,
-            global: world.model.initialise(world.key(Purpose::Model)),
+            global: initial,
             fresh: true,
             actual: Vec::new(),
-            trainers: Mutex::default(),
             scheme,
             world,
         })
@@ -134,20 +142,25 @@ impl Engine {
     fn play(&mut self, round: u32, changed: bool, broadcast: &[f32]) -> Result<Outcome, Error> {
         let world = Arc::clone(&self.world);
         let federation = Arc::clone(&self.federation);
-        let scene =
-            Scene { world: &world, federation: &federation, changed, round, global: broadcast };
-        self.selection.prepare(&scene)?;
-        let Some(uploads) = self.exchange(&scene)? else { return Ok(Outcome::Diverged) };
+        let context = RoundContext {
+            world: &world,
+            federation: &federation,
+            changed,
+            round,
+            global: broadcast,
+        };
+        self.selection.prepare(&context)?;
+        let Some(uploads) = self.exchange(&context)? else { return Ok(Outcome::Diverged) };
         let Uploaded { selected, arrivals, attempts } = uploads;
         let mut global = broadcast.to_vec();
         let weights = self.aggregation.aggregate(
-            &scene,
+            &context,
             self.selection.probabilities(),
             &arrivals,
             &mut global,
         )?;
-        self.local.received(&scene, &arrivals);
-        self.selection.received(&scene, &arrivals);
+        self.local.received(&context, &arrivals);
+        self.selection.received(&context, &arrivals);
         let report = RoundReport {
             round,
             selected,
@@ -191,10 +204,10 @@ impl Engine {
     ///
     /// Whether an upload gets through does not depend on what it carries, so a client whose uploads are all lost
     /// need not be trained: nobody would see the result.
-    fn exchange(&mut self, scene: &Scene) -> Result<Option<Uploaded>, Error> {
+    fn exchange(&mut self, context: &RoundContext) -> Result<Option<Uploaded>, Error> {
         let mut attempts = 0;
         for redraw in 0..MAX_REDRAWS {
-            let selected = self.selection.draw(scene, redraw)?;
+            let selected = self.selection.draw(context, redraw)?;
             if selected.iter().all(|&(client, _)| self.actual[client as usize] >= 1.0) {
                 // Nobody drawn can arrive: repeating the uploads would go on for ever.
                 continue;
@@ -203,18 +216,20 @@ impl Engine {
             let mut hopeless = false;
             for _ in 0..self.world.scenario.general.max_attempts {
                 let through: Vec<Vec<bool>> =
-                    selected.iter().map(|&drawn| self.upload(scene, drawn, attempts)).collect();
+                    selected.iter().map(|&drawn| self.upload(context, drawn, attempts)).collect();
                 let reached = |place: usize| through[place].contains(&true);
-                self.train(scene, &selected, &mut updates, reached);
+                self.train(context, &selected, &mut updates, reached)?;
                 let sound = |updates: &[Update], place: usize| {
                     matches!(updates[place], Update::Sound(_)) && reached(place)
                 };
                 let arrived = (0..selected.len()).any(|place| sound(&updates, place));
                 if !arrived && (0..selected.len()).any(reached) {
-                    self.train(scene, &selected, &mut updates, |_| true);
+                    self.train(context, &selected, &mut updates, |_| true)?;
                     if !updates.iter().any(|update| matches!(update, Update::Sound(_))) {
                         // What hostile clients send says nothing about the run.
-                        if selected.iter().any(|&(client, _)| scene.world.attack(client).is_none())
+                        if selected
+                            .iter()
+                            .any(|&(client, _)| context.world.attack(client).is_none())
                         {
                             return Ok(None);
                         }
@@ -235,45 +250,46 @@ impl Engine {
                 }
             }
         }
-        Err(Error::NothingArrives { round: scene.round, attempts })
+        Err(Error::NothingArrives { round: context.round, attempts })
     }
 
-    /// Local updates of the drawn clients at these places that have none yet, in parallel.
+    /// Local updates of the drawn clients at these places that have none yet, all in one call of the task.
     fn train(
         &self,
-        scene: &Scene,
+        context: &RoundContext,
         selected: &[Count],
         updates: &mut [Update],
-        wanted: impl Fn(usize) -> bool + Sync,
-    ) {
-        updates.par_iter_mut().enumerate().for_each(|(place, update)| {
-            if !matches!(update, Update::Untrained) || !wanted(place) {
-                return;
-            }
-            let trainer = self.trainers.lock().expect("no panic while held").pop();
-            let mut trainer =
-                trainer.unwrap_or_else(|| Trainer::new(&*scene.world.model, scene.world.batch()));
-            let mut model = scene.global.to_vec();
+        wanted: impl Fn(usize) -> bool,
+    ) -> Result<(), Error> {
+        let places: Vec<usize> = (0..updates.len())
+            .filter(|&place| matches!(updates[place], Update::Untrained) && wanted(place))
+            .collect();
+        let job = |&place: &usize| {
             let client = selected[place].0;
-            let mut finite = self.local.update(scene, client, &mut model, &mut trainer).finite;
-            self.trainers.lock().expect("no panic while held").push(trainer);
-            if let Some(attack) = scene.world.attack(client) {
-                attack.corrupt(scene.global, &mut model);
-                finite = vector::finite(&model);
-            }
-            *update = if finite {
-                scene.world.scenario.guard.clip(scene.global, &mut model);
-                Update::Sound(model)
-            } else {
-                Update::Broken
-            };
-        });
+            let own = self.local.correction(context, client);
+            let job = context.world.job(context.round, client);
+            let correction = own.and(self.aggregation.correction(client));
+            Job { correction, start: self.local.start(client), ..job }
+        };
+        let mut jobs: Vec<Job> = places.iter().map(job).collect();
+        context.world.task.train(context.global, &mut jobs)?;
+        let (wanted, wrong) =
+            (context.global.len(), |job: &&Job| job.model.len() != context.global.len());
+        if let Some(job) = jobs.iter().filter(|job| job.finite).find(wrong) {
+            let reason = format!("returned {} values, the model has {wanted}", job.model.len());
+            return Err(Error::Task { round: context.round, client: Some(job.client), reason });
+        }
+        let trained: Vec<Update> = jobs.into_par_iter().map(|job| accepted(context, job)).collect();
+        for (place, update) in places.into_iter().zip(trained) {
+            updates[place] = update;
+        }
+        Ok(())
     }
 
     /// One attempt at a drawn client's uploads: which of them get through.
-    fn upload(&self, scene: &Scene, (client, copies): Count, attempt: u32) -> Vec<bool> {
-        let world = scene.world;
-        let key = world.key(Purpose::Upload).round(scene.round).client(client.into());
+    fn upload(&self, context: &RoundContext, (client, copies): Count, attempt: u32) -> Vec<bool> {
+        let world = context.world;
+        let key = world.key(Purpose::Upload).round(context.round).client(client.into());
         let uploads = match world.scenario.server.uploads {
             Uploads::PerDraw => copies,
             Uploads::PerClient => 1,
@@ -282,7 +298,7 @@ impl Engine {
             let key = key.copy(copy).attempt(attempt);
             match self.scheme.failures {
                 FailureKind::None => true,
-                FailureKind::Network => world.network.arrives(scene.round, client as usize, key),
+                FailureKind::Network => world.network.arrives(context.round, client as usize, key),
                 FailureKind::Equalised => {
                     key.stream().random::<f64>() >= self.actual[client as usize]
                 }
@@ -328,14 +344,25 @@ impl Engine {
     }
 
     /// Reports how good the global model is, on the training samples too if that is wanted.
-    pub fn evaluate(&self, report: &mut RoundReport, train_loss: bool) {
-        let (model, data) = (&*self.world.model, &self.world.data);
-        let on = |split| fedcote_learn::evaluate(model, &self.global, split);
-        let number = |loss: f64| Some(loss).filter(|loss| loss.is_finite());
-        let test = on(&data.test);
-        report.test_accuracy = Some(test.accuracy);
-        report.test_loss = number(test.loss);
-        report.train_loss = train_loss.then(|| on(&data.train).loss).and_then(number);
+    ///
+    /// # Errors
+    ///
+    /// When the task cannot evaluate.
+    pub fn evaluate(&self, report: &mut RoundReport, train_loss: bool) -> Result<(), Error> {
+        for (name, value) in self.world.task.evaluate(&self.global, false)? {
+            let value = Some(value).filter(|value| value.is_finite());
+            match name.as_str() {
+                "accuracy" => report.test_accuracy = value,
+                "loss" => report.test_loss = value,
+                _ => {}
+            }
+        }
+        if train_loss {
+            let scores = self.world.task.evaluate(&self.global, true)?;
+            let loss = scores.iter().find(|(name, _)| name == "loss").map(|(_, loss)| *loss);
+            report.train_loss = loss.filter(|loss| loss.is_finite());
+        }
+        Ok(())
     }
 
     /// Everything that must survive an interruption.
@@ -379,6 +406,23 @@ enum Update {
     Broken,
     /// A model.
     Sound(Vec<f32>),
+}
+
+/// What the server makes of a client's work: what is not a number is rejected, what is too long is clipped.
+fn accepted(context: &RoundContext, job: Job) -> Update {
+    let (mut model, mut finite) = (job.model, job.finite);
+    if model.len() != context.global.len() {
+        return Update::Broken;
+    }
+    if let Some(attack) = context.world.attack(job.client) {
+        attack.corrupt(context.global, &mut model);
+        finite = vector::finite(&model);
+    }
+    if !finite {
+        return Update::Broken;
+    }
+    context.world.scenario.guard.clip(context.global, &mut model);
+    Update::Sound(model)
 }
 
 /// χ² of the label mix that these weights make, normalised.

@@ -38,6 +38,16 @@ pub enum Error {
     /// Data, partition or model refused.
     #[error(transparent)]
     Learning(#[from] fedcote_learn::Error),
+    /// The task, a user's own perhaps, failed.
+    #[error("round {round}{}: the task {reason}", client.map_or(String::new(), |client| format!(", client {client}")))]
+    Task {
+        /// The round; 0 before the first.
+        round: u32,
+        /// The client whose training failed, if it was one.
+        client: Option<u32>,
+        /// What went wrong, as the end of a sentence that begins with "the task".
+        reason: String,
+    },
     /// Nobody's upload can arrive.
     #[error(
         "round {round}: no client can get through, now or later; lower the failure probabilities"
@@ -75,6 +85,7 @@ impl Error {
         !matches!(
             self,
             Self::Io { .. }
+                | Self::Task { .. }
                 | Self::NobodyCanArrive { .. }
                 | Self::NothingArrives { .. }
                 | Self::Learning(fedcote_learn::Error::Write { .. })

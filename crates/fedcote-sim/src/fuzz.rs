@@ -8,7 +8,7 @@ use fedcote_learn::data::SetKind;
 use crate::folder::{checkpoint, kept};
 use crate::saved::Saved;
 use crate::scenario::PRESETS;
-use crate::{Scenario, World};
+use crate::{Classification, Scenario, World};
 
 #[path = "../../../fuzz/mutate.rs"]
 mod mutate;
@@ -94,8 +94,10 @@ fn make(scenario: Scenario) {
     // Traces are fuzzed where they are read.
     if small && scenario.network.file.is_none() {
         let data = fedcote_learn::data::load(data, &scenario.base).expect("its settings are right");
-        if let Ok(world) = World::new(Arc::new(scenario), data, 1) {
-            assert_eq!(world.partition.len(), world.federation.len());
+        let task = Classification::new(&scenario, data, 1);
+        let world = task.and_then(|task| World::new(Arc::new(scenario), Arc::new(task), 1));
+        if let Ok(world) = world {
+            assert_eq!(world.federation.len(), world.scenario.general.clients);
         }
     }
 }

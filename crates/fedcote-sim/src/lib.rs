@@ -5,7 +5,9 @@
 #![deny(missing_docs)]
 
 pub mod aggregation;
+mod classification;
 pub mod comparison;
+mod context;
 mod engine;
 mod error;
 pub mod folder;
@@ -14,22 +16,25 @@ mod fuzz;
 pub mod hostile;
 pub mod local;
 pub mod part;
-mod play;
+mod plan;
 mod report;
+mod runner;
 pub mod saved;
 pub mod scenario;
 pub mod scheme;
 pub mod selection;
 pub mod slab;
-mod stage;
 pub mod summary;
+pub mod task;
 pub mod vector;
 mod world;
 
+pub use classification::{Classification, Classifications};
 pub use engine::{Engine, Outcome};
 pub use error::Error;
 pub use report::RoundReport;
 pub use scenario::Scenario;
+pub use task::{Task, Tasks};
 pub use world::World;
 
 /// The code of the guides, compiled and run.

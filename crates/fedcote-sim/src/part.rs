@@ -1,16 +1,16 @@
 //! The three parts of a scheme, as traits; each implementation is one file.
 
 use fedcote::Federation;
-use fedcote_learn::train::{LocalOutcome, Trainer};
 
 use crate::Error;
 use crate::saved::Saved;
+use crate::task::Correction;
 use crate::world::World;
 
 /// What a part may look at in a round.
 #[derive(Clone, Copy)]
-pub struct Scene<'a> {
-    /// Data, model, network: what all schemes share.
+pub struct RoundContext<'a> {
+    /// Task and network: what all schemes share.
     pub world: &'a World,
     /// Weights and labels as the clients report them, with the failure probabilities the server believes in.
     pub federation: &'a Federation,
@@ -51,16 +51,39 @@ pub struct Probabilities<'a> {
     pub label_divergence: f64,
 }
 
+/// What a part remembers from round to round.
+pub trait State {
+    /// Bytes on the server that grow with the number of clients.
+    fn memory(&self) -> usize {
+        0
+    }
+
+    /// Puts what must survive an interruption into `saved`.
+    fn save(&self, saved: &mut Saved) {
+        let _ = saved;
+    }
+
+    /// Takes it back; an error says what is damaged.
+    ///
+    /// # Errors
+    ///
+    /// When something is missing or has the wrong size.
+    fn restore(&mut self, saved: &Saved) -> Result<(), String> {
+        let _ = saved;
+        Ok(())
+    }
+}
+
 /// Whom to ask.
-pub trait Selection: Send + Sync {
+pub trait Selection: State + Send + Sync {
     /// Gets ready for a round, before its draws.
-    fn prepare(&mut self, scene: &Scene) -> Result<(), Error> {
-        let _ = scene;
+    fn prepare(&mut self, context: &RoundContext) -> Result<(), Error> {
+        let _ = context;
         Ok(())
     }
 
     /// Draws clients; `redraw` counts how often this round was drawn already.
-    fn draw(&mut self, scene: &Scene, redraw: u32) -> Result<Vec<Count>, Error>;
+    fn draw(&mut self, context: &RoundContext, redraw: u32) -> Result<Vec<Count>, Error>;
 
     /// The probabilities behind the draws, for a selection that has some.
     fn probabilities(&self) -> Option<Probabilities<'_>> {
@@ -73,84 +96,50 @@ pub trait Selection: Send + Sync {
     }
 
     /// Learns what arrived.
-    fn received(&mut self, scene: &Scene, arrivals: &[Arrival]) {
-        let _ = (scene, arrivals);
-    }
-
-    /// Bytes of server state that grow with the number of clients.
-    fn memory(&self) -> usize {
-        0
-    }
-
-    /// Puts what must survive into `saved`.
-    fn save(&self, saved: &mut Saved) {
-        let _ = saved;
-    }
-
-    /// Takes it back; an error says what is damaged.
-    fn restore(&mut self, saved: &Saved) -> Result<(), String> {
-        let _ = saved;
-        Ok(())
+    fn received(&mut self, context: &RoundContext, arrivals: &[Arrival]) {
+        let _ = (context, arrivals);
     }
 }
 
-/// What a client does.
-pub trait LocalUpdate: Send + Sync {
-    /// Trains a client's model in place, from the global model on.
-    fn update(
-        &self,
-        scene: &Scene,
-        client: u32,
-        model: &mut [f32],
-        trainer: &mut Trainer,
-    ) -> LocalOutcome;
+/// What a client does besides plain steps of gradient descent, as data for its [`Task`](crate::task::Task).
+pub trait LocalUpdate: State + Send + Sync {
+    /// What is added to the gradients of a client in this round.
+    fn correction(&self, context: &RoundContext, client: u32) -> Correction<'_> {
+        let _ = (context, client);
+        Correction::default()
+    }
+
+    /// The model that a client starts from, if it is not the global one.
+    fn start(&self, client: u32) -> Option<&[f32]> {
+        let _ = client;
+        None
+    }
 
     /// Learns what arrived.
-    fn received(&mut self, scene: &Scene, arrivals: &[Arrival]) {
-        let _ = (scene, arrivals);
-    }
-
-    /// Puts what must survive into `saved`.
-    fn save(&self, saved: &mut Saved) {
-        let _ = saved;
-    }
-
-    /// Takes it back; an error says what is damaged.
-    fn restore(&mut self, saved: &Saved) -> Result<(), String> {
-        let _ = saved;
-        Ok(())
+    fn received(&mut self, context: &RoundContext, arrivals: &[Arrival]) {
+        let _ = (context, arrivals);
     }
 }
 
 /// What becomes of what arrived.
-pub trait Aggregation: Send + Sync {
+pub trait Aggregation: State + Send + Sync {
     /// Whether uploads are repeated when nothing arrived.
     fn retries(&self) -> bool {
         true
     }
 
+    /// What the server adds to the gradients of a client in this round, on top of the local rule.
+    fn correction(&self, client: u32) -> Correction<'_> {
+        let _ = client;
+        Correction::default()
+    }
+
     /// Moves the global model. Returns the weight that each client had in the move.
     fn aggregate(
         &mut self,
-        scene: &Scene,
+        context: &RoundContext,
         probabilities: Option<Probabilities>,
         arrivals: &[Arrival],
         global: &mut [f32],
     ) -> Result<Vec<(u32, f64)>, Error>;
-
-    /// Bytes of state that grow with the number of clients.
-    fn memory(&self) -> usize {
-        0
-    }
-
-    /// Puts what must survive into `saved`.
-    fn save(&self, saved: &mut Saved) {
-        let _ = saved;
-    }
-
-    /// Takes it back; an error says what is damaged.
-    fn restore(&mut self, saved: &Saved) -> Result<(), String> {
-        let _ = saved;
-        Ok(())
-    }
 }

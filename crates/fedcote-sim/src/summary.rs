@@ -191,12 +191,20 @@ impl SchemeSummary {
 pub struct Summary {
     /// The schemes, in the order of the scenario.
     pub schemes: Vec<SchemeSummary>,
-    /// Rounds a run.
+    /// Rounds per run.
     pub rounds: u32,
+    /// Runs of the scenario that have not ended; absent when all have.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub missing: usize,
     /// The command that repeats it.
     pub command: String,
     /// The version that made it.
     pub version: String,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // as serde wants it
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 impl Summary {

@@ -1,33 +1,26 @@
-//! What all schemes of a comparison share: data, partition, model, network, by seed.
+//! What all schemes of a seed share: task, network, weights and labels.
 
 use std::sync::Arc;
 
 use fedcote::privacy::{Geometric, fill_empty};
 use fedcote::random::{Key, Purpose};
 use fedcote::{Federation, FederationSpec};
-use fedcote_learn::Partition;
-use fedcote_learn::data::Dataset;
-use fedcote_learn::models::Model;
-use fedcote_learn::train::LocalSettings;
 use fedcote_radio::Network;
 use rand::RngExt;
 
 use crate::Error;
 use crate::hostile::Hostile;
 use crate::scenario::{LocalSteps, Scenario};
+use crate::task::{Correction, Job, LabelCounts, Task};
 
-/// The world that the runs of one seed live in.
+/// What all runs of one seed share.
 pub struct World {
     /// The scenario.
     pub scenario: Arc<Scenario>,
     /// The seed of everything random.
     pub seed: u64,
-    /// The data set.
-    pub data: Arc<Dataset>,
-    /// Which samples each client has.
-    pub partition: Partition,
-    /// The model.
-    pub model: Box<dyn Model>,
+    /// What is learnt.
+    pub task: Arc<dyn Task>,
     /// Who fails when.
     pub network: Network,
     /// Weights and labels as they are; the failure probabilities are those of round 1.
@@ -36,20 +29,23 @@ pub struct World {
     pub reported: Arc<Federation>,
     /// Who is hostile, in order.
     hostile: Vec<u32>,
-    /// Samples of the client that has most.
-    largest: usize,
 }
 
 impl World {
-    /// Makes the world of a seed.
-    pub fn new(scenario: Arc<Scenario>, data: Arc<Dataset>, seed: u64) -> Result<Self, Error> {
+    /// Puts a task on the scenario's network, for a seed.
+    ///
+    /// # Errors
+    ///
+    /// When the task does not have the scenario's number of clients, or network or label counts are refused.
+    pub fn new(scenario: Arc<Scenario>, task: Arc<dyn Task>, seed: u64) -> Result<Self, Error> {
         let clients = scenario.general.clients;
-        let labels = &data.train.labels;
-        let classes = data.train.classes;
-        let partition = fedcote_learn::partition(&scenario.data, labels, classes, clients, seed)?;
-        let model = fedcote_learn::models::build(&scenario.model, data.train.shape, classes)?;
-        let network = Network::new(&scenario.network, clients, model.len(), seed, &scenario.base)?;
-        let counts = partition.label_counts(labels, classes);
+        let LabelCounts { classes, counts } = task.label_counts();
+        if counts.len() != clients * classes {
+            let found = counts.len() as f64 / classes.max(1) as f64;
+            let reason = format!("the task has {found} clients, the scenario {clients}");
+            return Err(Error::Scenario { place: "clients".to_owned(), reason });
+        }
+        let network = Network::new(&scenario.network, clients, task.len(), seed, &scenario.base)?;
         let mut failure = Vec::new();
         network.failures(1, &mut failure);
         let describe = |counts: Vec<f64>, failure: Vec<f64>| {
@@ -59,35 +55,21 @@ impl World {
             None => None,
             Some(epsilon) => Some(protected(&counts, classes, epsilon, seed)?),
         };
-        let counts = counts.into_iter().map(f64::from).collect();
         let federation = describe(counts, failure.clone())?;
         let reported = match reported {
             None => Arc::clone(&federation),
             Some(counts) => describe(counts, failure)?,
         };
-        let clients = 0..partition.len();
-        let largest = clients.map(|client| partition.client(client).len()).max().unwrap_or(0);
-        let hostile = scenario.hostile.members(partition.len(), seed);
-        Ok(Self {
-            scenario,
-            seed,
-            data,
-            partition,
-            model,
-            network,
-            federation,
-            reported,
-            hostile,
-            largest,
-        })
+        let hostile = scenario.hostile.members(clients, seed);
+        Ok(Self { scenario, seed, task, network, federation, reported, hostile })
     }
 
-    /// The name of a stream of this world's seed.
+    /// The name of a stream of this seed.
     pub fn key(&self, purpose: Purpose) -> Key {
         Key::new(self.seed, purpose)
     }
 
-    /// Draws a round, K.
+    /// Draws per round, K.
     pub fn draws(&self) -> u64 {
         self.scenario.general.selected
     }
@@ -108,26 +90,27 @@ impl World {
         self.hostile.binary_search(&client).ok().map(|_| &self.scenario.hostile)
     }
 
-    /// Samples in a mini-batch: no more than the largest client has.
-    pub fn batch(&self) -> usize {
-        self.scenario.training.batch.min(self.largest)
-    }
-
-    /// How a client trains in a round, and the key of its mini-batches.
-    pub fn local_settings(&self, round: u32, client: u32) -> (LocalSettings, Key) {
+    /// The training of a client in a round, not done yet, from the global model and without a correction.
+    pub fn job<'a>(&self, round: u32, client: u32) -> Job<'a> {
         let training = &self.scenario.training;
-        let settings = LocalSettings {
-            steps: self.steps(client) as usize,
-            batch: self.batch(),
+        Job {
+            client,
+            round,
+            steps: self.steps(client),
+            batch: training.batch,
             rate: training.rate_in(round),
-        };
-        (settings, self.key(Purpose::Batch).round(round).client(client.into()))
+            key: self.key(Purpose::Batch).round(round).client(client.into()),
+            correction: Correction::default(),
+            start: None,
+            model: Vec::new(),
+            finite: false,
+        }
     }
 }
 
 /// Label counts with the noise that each client adds to its own.
 fn protected(
-    counts: &[u32],
+    counts: &[f64],
     classes: usize,
     epsilon: f64,
     seed: u64,
@@ -136,7 +119,7 @@ fn protected(
     let mut reported = Vec::with_capacity(counts.len());
     for (client, row) in counts.chunks(classes).enumerate() {
         let mut stream = Key::new(seed, Purpose::Privacy).client(client as u64).stream();
-        let row: Vec<u64> = row.iter().map(|&count| count.into()).collect();
+        let row: Vec<u64> = row.iter().map(|&count| count.round() as u64).collect();
         reported.extend(noise.protect(&row, &mut stream).into_iter().map(|count| count as f64));
     }
     fill_empty(&mut reported, classes)?;

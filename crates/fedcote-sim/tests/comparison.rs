@@ -4,9 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use fedcote_sim::Scenario;
-use fedcote_sim::comparison::{Control, Event, RunId, compare};
+use fedcote_sim::comparison::{Control, Event, Listener, RunId, Shard};
 use fedcote_sim::summary::Summary;
+use fedcote_sim::{Classifications, Error, Scenario, comparison};
 
 const TEXT: &str = r#"
 rounds = 12
@@ -41,7 +41,17 @@ fn scenario(text: &str) -> Scenario {
 }
 
 fn control(threads: usize, resume: bool, stop: &AtomicBool) -> Control<'_> {
-    Control { threads, resume, stop, command: "fedcote run".to_owned() }
+    Control { threads, resume, shard: Shard::ALL, stop, command: "fedcote run".to_owned() }
+}
+
+/// A comparison of the built-in tasks.
+fn compare(
+    scenario: &Scenario,
+    out: &Path,
+    control: &Control,
+    listener: &dyn Listener,
+) -> Result<Option<Summary>, Error> {
+    comparison::compare(scenario, &Classifications::load(scenario)?, out, control, listener)
 }
 
 fn finish(text: &str, out: &Path, threads: usize, resume: bool) -> Summary {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use fedcote_sim::scheme::NAMED;
-use fedcote_sim::{Engine, Error, Outcome, RoundReport, Scenario, World};
+use fedcote_sim::{Classification, Engine, Error, Outcome, RoundReport, Scenario, World};
 
 /// Six clients, everyone drawn with the same probability; more tables follow.
 fn text(extra: &str) -> String {
@@ -32,9 +32,9 @@ failure = [0.1, 0.5, 0.4, 0.3, 0.6, 0.0]
 
 fn engine(text: &str, scheme: &str) -> Engine {
     let scenario = Scenario::parse("test", text, &[], ".".as_ref()).unwrap();
-    let data = fedcote_learn::data::load(&scenario.data, &scenario.base).unwrap();
+    let task = Arc::new(Classification::load(&scenario, 1).unwrap());
     let scheme = scenario.schemes.resolve(scheme).unwrap();
-    Engine::new(Arc::new(World::new(Arc::new(scenario), data, 1).unwrap()), scheme).unwrap()
+    Engine::new(Arc::new(World::new(Arc::new(scenario), task, 1).unwrap()), scheme).unwrap()
 }
 
 fn play(engine: &mut Engine, round: u32) -> RoundReport {
@@ -105,7 +105,7 @@ fn a_bound_saves_a_run_that_huge_updates_destroy() {
             }
         }
         let mut report = RoundReport::default();
-        engine.evaluate(&mut report, false);
+        engine.evaluate(&mut report, false).unwrap();
         report.test_loss
     };
     let honest = last("").unwrap();
@@ -148,10 +148,10 @@ fn a_run_with_hostile_clients_and_a_bound_goes_on_from_what_was_saved() {
 fn a_share_is_drawn_once_a_seed_and_rounds_to_the_nearest() {
     let scenario =
         Scenario::parse("t", &text("[hostile]\nshare = 0.4\n"), &[], ".".as_ref()).unwrap();
-    let data = fedcote_learn::data::load(&scenario.data, &scenario.base).unwrap();
     let scenario = Arc::new(scenario);
     let hostile = |seed: u64| {
-        let world = World::new(Arc::clone(&scenario), Arc::clone(&data), seed).unwrap();
+        let task = Arc::new(Classification::load(&scenario, seed).unwrap());
+        let world = World::new(Arc::clone(&scenario), task, seed).unwrap();
         (0..6).filter(|&client| world.attack(client).is_some()).collect::<Vec<u32>>()
     };
     assert_eq!(hostile(1), hostile(1));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use fedcote_sim::scheme::{AggregationKind, LocalKind, NAMED};
-use fedcote_sim::{Engine, Outcome, Scenario, World};
+use fedcote_sim::{Classification, Engine, Outcome, Scenario, World};
 
 const ROUNDS: u32 = 20;
 const RATE: f64 = 0.2;
@@ -42,13 +42,13 @@ struct Data {
 }
 
 impl Data {
-    fn of(world: &World) -> Self {
+    fn of(task: &Classification) -> Self {
         let (mut inputs, mut labels) = (Vec::new(), Vec::new());
-        for client in 0..world.partition.len() {
-            let samples = world.partition.client(client);
+        for client in 0..task.partition.len() {
+            let samples = task.partition.client(client);
             let mut flat = vec![0.0; samples.len() * FEATURES];
             let mut classes = vec![0; samples.len()];
-            world.data.train.gather(samples, &mut flat, &mut classes);
+            task.data.train.gather(samples, &mut flat, &mut classes);
             let rows = flat.chunks(FEATURES).map(|row| row.iter().map(|&x| f64::from(x)).collect());
             inputs.push(rows.collect());
             labels.push(classes.into_iter().map(usize::from).collect());
@@ -109,17 +109,17 @@ struct Seen<'a> {
 }
 
 impl Replay {
-    fn new(world: &World, initial: &[f32]) -> Self {
+    fn new(task: &Classification, initial: &[f32]) -> Self {
         let zero = vec![0.0; initial.len()];
         Self {
-            data: Data::of(world),
+            data: Data::of(task),
             global: initial.iter().map(|&x| f64::from(x)).collect(),
             first: zero.clone(),
             second: zero.clone(),
             control: zero,
             controls: BTreeMap::new(),
             updates: BTreeMap::new(),
-            intervals: vec![(0, Vec::new()); world.partition.len()],
+            intervals: vec![(0, Vec::new()); task.partition.len()],
         }
     }
 
@@ -295,11 +295,11 @@ fn matched(seen: &Seen, reference: &[f64]) -> Vector {
 fn every_scheme_agrees_with_an_independent_implementation() {
     for (name, _) in NAMED {
         let scenario = Scenario::parse("test", TEXT, &[], ".".as_ref()).unwrap();
-        let data = fedcote_learn::data::load(&scenario.data, &scenario.base).unwrap();
+        let task = Arc::new(Classification::load(&scenario, 7).unwrap());
         let scheme = scenario.schemes.resolve(name).unwrap();
-        let world = Arc::new(World::new(Arc::new(scenario), data, 7).unwrap());
+        let world = Arc::new(World::new(Arc::new(scenario), task.clone(), 7).unwrap());
         let mut engine = Engine::new(Arc::clone(&world), scheme.clone()).unwrap();
-        let mut replay = Replay::new(&world, engine.global());
+        let mut replay = Replay::new(&task, engine.global());
         for round in 1..=ROUNDS {
             let Outcome::Done(report) = engine.step(round).unwrap() else { panic!("{name}") };
             let federation = &world.federation;

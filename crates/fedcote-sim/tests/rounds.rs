@@ -4,12 +4,18 @@ use std::sync::Arc;
 
 use fedcote::random::Key;
 use fedcote_learn::models::{Batch, Model, Parameter, Workspace};
-use fedcote_sim::{Engine, Error, Outcome, RoundReport, Scenario, World};
+use fedcote_sim::{Classification, Engine, Error, Outcome, RoundReport, Scenario, World};
 
 fn world(text: &str) -> World {
+    world_with(text, None)
+}
+
+/// The world of a scenario, with another model than it names.
+fn world_with(text: &str, model: Option<Box<dyn Model>>) -> World {
     let scenario = Scenario::parse("test", text, &[], ".".as_ref()).unwrap();
-    let data = fedcote_learn::data::load(&scenario.data, &scenario.base).unwrap();
-    World::new(Arc::new(scenario), data, 1).unwrap()
+    let mut task = Classification::load(&scenario, 1).unwrap();
+    task.model = model.unwrap_or(task.model);
+    World::new(Arc::new(scenario), Arc::new(task), 1).unwrap()
 }
 
 fn engine(world: World, scheme: &str) -> Engine {
@@ -112,8 +118,7 @@ local = "scaffold"
 #[test]
 fn scaffold_reaches_the_optimum_where_fedavg_is_biased() {
     let last = |scheme: &str| {
-        let mut world = world(ONE_LABEL);
-        world.model = Quadratic::new([1.0, 3.0], [0.0, 1.0]);
+        let world = world_with(ONE_LABEL, Some(Quadratic::new([1.0, 3.0], [0.0, 1.0])));
         let mut engine = engine(world, scheme);
         for round in 1..=200 {
             assert_eq!(play(&mut engine, round).arrived.len(), 4);
@@ -130,8 +135,7 @@ fn scaffold_reaches_the_optimum_where_fedavg_is_biased() {
 
 #[test]
 fn an_update_that_is_no_number_is_a_failed_upload() {
-    let mut world = world(ONE_LABEL);
-    world.model = Quadratic::new([f32::NAN, 1.0], [0.0, 1.0]);
+    let world = world_with(ONE_LABEL, Some(Quadratic::new([f32::NAN, 1.0], [0.0, 1.0])));
     let healthy: Vec<u32> =
         (0..4).filter(|&client| world.federation.labels(client as usize)[1] == 1.0).collect();
     let mut engine = engine(world, "everyone");
@@ -143,8 +147,7 @@ fn an_update_that_is_no_number_is_a_failed_upload() {
 
 #[test]
 fn when_every_update_is_no_number_the_run_has_diverged() {
-    let mut world = world(ONE_LABEL);
-    world.model = Quadratic::new([f32::NAN, f32::NAN], [0.0, 1.0]);
+    let world = world_with(ONE_LABEL, Some(Quadratic::new([f32::NAN, f32::NAN], [0.0, 1.0])));
     let mut engine = engine(world, "everyone");
     assert!(matches!(engine.step(1).unwrap(), Outcome::Diverged));
 }
@@ -307,8 +310,8 @@ fn a_dead_round_of_a_trace_is_passed_over() {
     let text = lossy("", "[]").replace("kind = \"fixed\"\nfailure = []\n", network);
     for scheme in ["fedavg", "fedcote", "fedcote-gradient", "tf-aggregation"] {
         let scenario = Scenario::parse("test", &text, &[], folder.path()).unwrap();
-        let data = fedcote_learn::data::load(&scenario.data, &scenario.base).unwrap();
-        let mut engine = engine(World::new(Arc::new(scenario), data, 1).unwrap(), scheme);
+        let task = Arc::new(Classification::load(&scenario, 1).unwrap());
+        let mut engine = engine(World::new(Arc::new(scenario), task, 1).unwrap(), scheme);
         assert!(!play(&mut engine, 1).arrived.is_empty(), "{scheme}");
         let before = engine.global().to_vec();
         assert!(play(&mut engine, 2).selected.is_empty(), "{scheme}");

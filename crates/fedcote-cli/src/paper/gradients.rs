@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use fedcote_learn::gradient_over;
 use fedcote_sim::scenario::LocalSteps;
-use fedcote_sim::{Engine, Outcome, World};
+use fedcote_sim::{Classification, Engine, Outcome, World};
 use serde::{Deserialize, Serialize};
 
 use super::variant::Variant;
@@ -73,9 +73,9 @@ pub fn measured(
     let mut scenario = variant.scenario(&["ideal".to_owned()], &[seed])?;
     scenario.training.local_steps = LocalSteps::Same(local_steps);
     scenario.general.rounds = rounds;
-    let data = fedcote_learn::data::load(&scenario.data, &scenario.base).map_err(Error::request)?;
-    let world = Arc::new(World::new(Arc::new(scenario), data, seed)?);
-    let measured = measure(&world, rounds)?;
+    let task = Arc::new(Classification::load(&scenario, seed)?);
+    let world = Arc::new(World::new(Arc::new(scenario), task.clone(), seed)?);
+    let measured = measure(&world, &task, rounds)?;
     if let Some(folder) = file.parent() {
         std::fs::create_dir_all(folder)
             .map_err(|error| Error::work(format!("{}: {error}", folder.display())))?;
@@ -92,16 +92,16 @@ fn file(variant: &Variant, local_steps: u32, rounds: u32, seed: u64, out: &Path)
     out.join("gradients").join(format!("{slug}-e{local_steps}-r{rounds}-seed{seed}.json"))
 }
 
-fn measure(world: &Arc<World>, rounds: u32) -> Result<Measured, Error> {
+fn measure(world: &Arc<World>, task: &Classification, rounds: u32) -> Result<Measured, Error> {
     let scheme = world.scenario.schemes.resolve("ideal");
     let scheme = scheme.map_err(|(key, reason)| Error::request(format!("{key}: {reason}")))?;
     let mut engine = Engine::new(Arc::clone(world), scheme)?;
-    let train = &world.data.train;
+    let train = &task.data.train;
     let mut cells = Vec::new();
     let mut samples = Vec::new();
-    for client in 0..world.partition.len() {
+    for client in 0..task.partition.len() {
         for class in 0..train.classes {
-            let own = world.partition.client(client).iter().copied();
+            let own = task.partition.client(client).iter().copied();
             let own: Vec<u32> =
                 own.filter(|&sample| usize::from(train.labels[sample as usize]) == class).collect();
             if !own.is_empty() {
@@ -114,7 +114,7 @@ fn measure(world: &Arc<World>, rounds: u32) -> Result<Measured, Error> {
     let mut measured =
         Measured { norm: Vec::new(), deviation: Vec::new(), cells, initial_loss: 0.0 };
     for round in 1..=rounds {
-        let of = |samples: &Vec<u32>| gradient_over(&*world.model, engine.global(), train, samples);
+        let of = |samples: &Vec<u32>| gradient_over(&*task.model, engine.global(), train, samples);
         let parts: Vec<(f64, Vec<f32>)> = samples.iter().map(of).collect();
         if round == 1 {
             let losses = measured.cells.iter().zip(&parts);

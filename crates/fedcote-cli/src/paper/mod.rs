@@ -26,8 +26,9 @@ use std::path::PathBuf;
 use artefact::{ARTEFACTS, Artefact, Body, Other};
 use clap::builder::PossibleValuesParser;
 use document::{Document, Origin};
+use fedcote_sim::comparison::Shard;
 use request::{Request, SEEDS};
-use runs::{Run, Shard, Store};
+use runs::{Run, Store};
 use variant::{Network, Task};
 
 use crate::arguments::{Seeds, number, whole};

@@ -5,10 +5,10 @@ use std::hash::Hash;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use fedcote_sim::RoundReport;
-use fedcote_sim::comparison::{self, Control, RunId};
-use fedcote_sim::folder::{Finished, Lock, RunFolder};
+use fedcote_sim::comparison::{self, Control, RunId, Shard};
+use fedcote_sim::folder::{Finished, RunFolder};
 use fedcote_sim::summary::RunSummary;
+use fedcote_sim::{Classifications, RoundReport};
 
 use super::artefact::Grid;
 use super::variant::Variant;
@@ -27,35 +27,6 @@ pub struct Run {
 pub struct Played {
     pub summary: RunSummary,
     pub rounds: Vec<RoundReport>,
-}
-
-/// A part of all runs, for several machines: the runs whose number is `part` modulo `parts`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shard {
-    part: usize,
-    parts: usize,
-}
-
-impl Shard {
-    /// Everything.
-    pub const ALL: Self = Self { part: 0, parts: 1 };
-
-    /// The runs of this part.
-    pub fn of<'a>(&self, runs: &'a [Run]) -> Vec<&'a Run> {
-        runs.iter().skip(self.part).step_by(self.parts).collect()
-    }
-}
-
-impl std::str::FromStr for Shard {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || "expected I/N with 1 <= I <= N, such as 2/8".to_owned();
-        let (part, parts) = text.split_once('/').ok_or_else(wrong)?;
-        let (part, parts): (usize, usize) =
-            (part.parse().map_err(|_| wrong())?, parts.parse().map_err(|_| wrong())?);
-        if part == 0 || part > parts { Err(wrong()) } else { Ok(Self { part: part - 1, parts }) }
-    }
 }
 
 /// The runs of a grid, scenario by scenario, without repetition.
@@ -132,20 +103,16 @@ impl Store {
             left = later;
             let schemes = distinct(now.iter().map(|run| run.scheme.clone()));
             let scenario = variant.scenario(&schemes, &distinct(now.iter().map(|run| run.seed)))?;
-            // Data that is not there is refused before a lock makes its folder; reading it twice costs a moment, against
-            // hours of training.
-            fedcote_learn::data::load(&scenario.data, &scenario.base).map_err(Error::request)?;
-            // A run belongs to one command at a time; other runs of the scenario may be another's.
-            let locks = now.iter().map(|run| Lock::take(&self.path(run)));
-            let _locks: Vec<Lock> = locks.collect::<Result<_, _>>()?;
+            let tasks = Classifications::load(&scenario)?;
             let ids: Vec<RunId> = now
                 .iter()
                 .map(|run| RunId { scheme: run.scheme.clone(), seed: run.seed })
                 .collect();
             progress.say(&format!("{} ({} runs)", variant.slug(), ids.len()));
-            let control = Control { threads, resume: true, stop, command: String::new() };
+            let control =
+                Control { threads, resume: true, shard: Shard::ALL, stop, command: String::new() };
             let folder = self.variant(&variant);
-            if !comparison::play(&scenario, &folder, &ids, &control, progress)? {
+            if !comparison::play(&scenario, &tasks, &folder, &ids, &control, progress)? {
                 return Ok(false);
             }
         }
@@ -157,32 +124,4 @@ impl Store {
 pub fn distinct<T: Clone + Eq + Hash>(values: impl Iterator<Item = T>) -> Vec<T> {
     let mut seen = HashSet::new();
     values.filter(|value| seen.insert(value.clone())).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::variant::{Network, Share, Task};
-    use super::*;
-
-    #[test]
-    fn shards_are_a_partition() {
-        let run = |seed| Run {
-            variant: Variant::new(Network::Literal, Task::Mnist, Share::Iid, None),
-            scheme: "fedavg".into(),
-            seed,
-        };
-        let runs: Vec<Run> = (1..=11).map(run).collect();
-        assert_eq!(Shard::ALL.of(&runs).len(), 11);
-        let mut seeds: Vec<u64> = Vec::new();
-        for shard in ["1/3", "2/3", "3/3"] {
-            let part = shard.parse::<Shard>().unwrap();
-            seeds.extend(part.of(&runs).iter().map(|run| run.seed));
-        }
-        assert_eq!(seeds.len(), 11);
-        seeds.sort_unstable();
-        assert_eq!(seeds, (1..=11).collect::<Vec<u64>>());
-        for wrong in ["0/3", "4/3", "1", "a/b", "1/0", ""] {
-            assert!(wrong.parse::<Shard>().is_err(), "{wrong}");
-        }
-    }
 }

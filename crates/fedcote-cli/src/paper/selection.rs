@@ -10,7 +10,7 @@ use fedcote_plot::lines::{Lines, Point, Series};
 use fedcote_plot::panel::figure;
 use fedcote_plot::tables::{Better, Cell, Column, Digits, Row, Table};
 use fedcote_plot::theme::Style;
-use fedcote_sim::World;
+use fedcote_sim::{Classification, World};
 
 use super::curves::WIDTH;
 use super::document::Document;
@@ -21,8 +21,8 @@ use crate::error::Error;
 /// The world of a variant's first seed.
 pub fn world(variant: &Variant, seed: u64) -> Result<World, Error> {
     let scenario = Arc::new(variant.scenario(&["fedavg".to_owned()], &[seed])?);
-    let data = fedcote_learn::data::load(&scenario.data, &scenario.base).map_err(Error::request)?;
-    Ok(World::new(scenario, data, seed)?)
+    let task = Arc::new(Classification::load(&scenario, seed)?);
+    Ok(World::new(scenario, task, seed)?)
 }
 
 /// The paper's descent: no label coverage.

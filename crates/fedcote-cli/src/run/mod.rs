@@ -7,9 +7,9 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use fedcote_sim::Scenario;
-use fedcote_sim::comparison::{Control, command, compare};
+use fedcote_sim::comparison::{Control, Shard, command, compare};
 use fedcote_sim::scenario::{PRESETS, Preset};
+use fedcote_sim::{Classifications, Scenario};
 
 use crate::arguments::{Seeds, whole};
 use crate::error::Error;
@@ -43,6 +43,9 @@ pub struct Args {
     #[arg(long, default_value_t = 0, value_name = "N", allow_negative_numbers = true)]
     #[arg(value_parser = whole::<u16>(0..=1024))]
     threads: u16,
+    /// Play one part of N of the runs, such as 2/8: N workers on one shared --out play them all
+    #[arg(long, value_name = "I/N", requires = "out")]
+    shard: Option<Shard>,
     /// Print the resolved scenario and stop
     #[arg(long)]
     print_config: bool,
@@ -71,6 +74,7 @@ fn after_help() -> String {
              fedcote run paper-calibrated --seeds 1-3 --rounds 100\n  \
              fedcote run --set 'schemes=[\"fedavg\",\"scaffold\"]' --out runs/mine\n  \
              fedcote run --resume --out runs/mine\n  \
+             fedcote run paper-calibrated --out /shared/paper --shard 2/8\n  \
              fedcote run --serve\n  \
              fedcote run --print-config > mine.toml && fedcote run mine.toml\n\n\
              Exit status: 0 done, 1 the work failed or was interrupted, 2 the request was wrong.";
@@ -123,11 +127,13 @@ pub fn run(args: Args) -> Result<(), Error> {
     let control = Control {
         threads: args.threads.into(),
         resume: args.resume,
+        shard: args.shard.unwrap_or_default(),
         stop,
         command: command_line(),
     };
     let progress = progress::Progress::new(&scenario, progress::Style::of(args.json));
-    let summary = compare(&scenario, &out, &control, &progress).map_err(Error::from)?;
+    let tasks = Classifications::load(&scenario)?;
+    let summary = compare(&scenario, &tasks, &out, &control, &progress)?;
     progress.finish();
     let Some(summary) = summary else {
         let words = ["run", "--resume", "--out", &out.to_string_lossy()].map(str::to_owned);
@@ -142,7 +148,12 @@ pub fn run(args: Args) -> Result<(), Error> {
         format!("{}\n", serde_json::to_string_pretty(&summary).expect("plain data"))
     } else {
         let table = table::render(&summary, crate::table::styled());
-        format!("{table}\nReport: {}\n", report.display())
+        let missing = match summary.missing {
+            0 => String::new(),
+            1 => "\n1 run has not finished yet and is not counted.".to_owned(),
+            runs => format!("\n{runs} runs have not finished yet and are not counted."),
+        };
+        format!("{table}{missing}\nReport: {}\n", report.display())
     })?;
     match page {
         None => Ok(()),

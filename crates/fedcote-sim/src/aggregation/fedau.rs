@@ -8,7 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
-use crate::part::{Aggregation, Arrival, Probabilities, Scene};
+use crate::part::{Aggregation, Arrival, Probabilities, RoundContext, State};
 use crate::saved::Saved;
 use crate::vector::{add, mean_change};
 
@@ -69,19 +69,21 @@ impl FedAu {
 impl Aggregation for FedAu {
     fn aggregate(
         &mut self,
-        scene: &Scene,
+        context: &RoundContext,
         probabilities: Option<Probabilities>,
         arrivals: &[Arrival],
         global: &mut [f32],
     ) -> Result<Vec<(u32, f64)>, Error> {
-        let weights = probabilities.map_or(scene.federation.weights(), |p| p.target);
+        let weights = probabilities.map_or(context.federation.weights(), |p| p.target);
         let factors = self.factors(weights, arrivals);
         let terms = arrivals.iter().zip(&factors).map(|(a, f)| (f.1, a.model.as_slice()));
         let change = mean_change(global, terms);
         add(global, self.rate, &change);
         Ok(factors)
     }
+}
 
+impl State for FedAu {
     fn save(&self, saved: &mut Saved) {
         saved.put_value("fedau.intervals", &self.intervals);
     }

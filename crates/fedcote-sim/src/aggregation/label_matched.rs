@@ -6,7 +6,7 @@
 
 use super::mean::{shares, step};
 use crate::Error;
-use crate::part::{Aggregation, Arrival, Probabilities, Scene};
+use crate::part::{Aggregation, Arrival, Probabilities, RoundContext, State};
 
 /// Weights that match this round's labels to the global mix.
 pub struct LabelMatched {
@@ -37,12 +37,12 @@ impl LabelMatched {
 impl Aggregation for LabelMatched {
     fn aggregate(
         &mut self,
-        scene: &Scene,
+        context: &RoundContext,
         _probabilities: Option<Probabilities>,
         arrivals: &[Arrival],
         global: &mut [f32],
     ) -> Result<Vec<(u32, f64)>, Error> {
-        let federation = scene.federation;
+        let federation = context.federation;
         let labels: Vec<f64> = arrivals
             .iter()
             .flat_map(|arrival| federation.labels(arrival.client as usize))
@@ -53,6 +53,8 @@ impl Aggregation for LabelMatched {
         Ok(weights)
     }
 }
+
+impl State for LabelMatched {}
 
 #[cfg(test)]
 mod tests {

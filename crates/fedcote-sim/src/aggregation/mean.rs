@@ -4,7 +4,7 @@
 //! without replacement has a_i ∝ copies · p_i. With η = 1 (the default) this is the mean of the models.
 
 use crate::Error;
-use crate::part::{Aggregation, Arrival, Probabilities, Scene};
+use crate::part::{Aggregation, Arrival, Probabilities, RoundContext, State};
 use crate::vector::{add, mean_change};
 
 /// The mean of what arrived, each copy counting once.
@@ -35,7 +35,7 @@ pub(super) fn step(arrivals: &[Arrival], shares: &[(u32, f64)], rate: f32, globa
 impl Aggregation for Mean {
     fn aggregate(
         &mut self,
-        _scene: &Scene,
+        _context: &RoundContext,
         _probabilities: Option<Probabilities>,
         arrivals: &[Arrival],
         global: &mut [f32],
@@ -46,21 +46,25 @@ impl Aggregation for Mean {
     }
 }
 
+impl State for Mean {}
+
 impl Aggregation for WeightedMean {
     fn aggregate(
         &mut self,
-        scene: &Scene,
+        context: &RoundContext,
         _probabilities: Option<Probabilities>,
         arrivals: &[Arrival],
         global: &mut [f32],
     ) -> Result<Vec<(u32, f64)>, Error> {
-        let weights = scene.federation.weights();
+        let weights = context.federation.weights();
         let weight = |a: &Arrival| f64::from(a.copies) * weights[a.client as usize];
         let shares = shares(arrivals, weight);
         step(arrivals, &shares, self.rate, global);
         Ok(shares)
     }
 }
+
+impl State for WeightedMean {}
 
 #[cfg(test)]
 mod tests {

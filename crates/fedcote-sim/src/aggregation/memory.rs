@@ -6,7 +6,7 @@
 //! leaves out have no say.
 
 use crate::Error;
-use crate::part::{Aggregation, Arrival, Probabilities, Scene};
+use crate::part::{Aggregation, Arrival, Probabilities, RoundContext, State};
 use crate::saved::Saved;
 use crate::slab::Slab;
 use crate::vector::add;
@@ -62,15 +62,17 @@ pub(super) fn remember(updates: &mut Slab, arrivals: &[Arrival], global: &[f32])
 impl Aggregation for Memory {
     fn aggregate(
         &mut self,
-        scene: &Scene,
+        context: &RoundContext,
         probabilities: Option<Probabilities>,
         arrivals: &[Arrival],
         global: &mut [f32],
     ) -> Result<Vec<(u32, f64)>, Error> {
-        let weights = probabilities.map_or(scene.federation.weights(), |p| p.target);
+        let weights = probabilities.map_or(context.federation.weights(), |p| p.target);
         Ok(self.step(weights, arrivals, global))
     }
+}
 
+impl State for Memory {
     fn memory(&self) -> usize {
         self.updates.bytes()
     }

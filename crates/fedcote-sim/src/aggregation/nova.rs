@@ -6,7 +6,7 @@
 
 use super::mean::shares;
 use crate::Error;
-use crate::part::{Aggregation, Arrival, Probabilities, Scene};
+use crate::part::{Aggregation, Arrival, Probabilities, RoundContext, State};
 use crate::vector::{add, mean_change};
 
 /// Updates divided by their number of steps.
@@ -28,7 +28,7 @@ fn factors(arrivals: &[Arrival]) -> Vec<(u32, f64)> {
 impl Aggregation for Nova {
     fn aggregate(
         &mut self,
-        _scene: &Scene,
+        _context: &RoundContext,
         _probabilities: Option<Probabilities>,
         arrivals: &[Arrival],
         global: &mut [f32],
@@ -40,6 +40,8 @@ impl Aggregation for Nova {
         Ok(factors)
     }
 }
+
+impl State for Nova {}
 
 #[cfg(test)]
 mod tests {

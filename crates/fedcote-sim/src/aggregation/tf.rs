@@ -5,7 +5,7 @@
 //! repeated. That it is unstable when failures are frequent is what the paper shows.
 
 use crate::Error;
-use crate::part::{Aggregation, Arrival, Probabilities, Scene};
+use crate::part::{Aggregation, Arrival, Probabilities, RoundContext, State};
 
 /// Unbiased, unnormalised weights.
 pub struct Tf;
@@ -17,19 +17,19 @@ impl Aggregation for Tf {
 
     fn aggregate(
         &mut self,
-        scene: &Scene,
+        context: &RoundContext,
         probabilities: Option<Probabilities>,
         arrivals: &[Arrival],
         global: &mut [f32],
     ) -> Result<Vec<(u32, f64)>, Error> {
         let selection = probabilities.expect("checked with the scheme").selection;
-        let federation = scene.federation;
+        let federation = context.federation;
         let weights = weights(
             arrivals,
             federation.weights(),
             federation.failure(),
             selection,
-            scene.world.draws(),
+            context.world.draws(),
         );
         global.fill(0.0);
         for (arrival, &(_, weight)) in arrivals.iter().zip(&weights) {
@@ -38,6 +38,8 @@ impl Aggregation for Tf {
         Ok(weights)
     }
 }
+
+impl State for Tf {}
 
 fn weights(
     arrivals: &[Arrival],

@@ -8,7 +8,7 @@
 use super::mean::shares;
 use super::memory::remember;
 use crate::Error;
-use crate::part::{Aggregation, Arrival, Probabilities, Scene};
+use crate::part::{Aggregation, Arrival, Probabilities, RoundContext, State};
 use crate::saved::Saved;
 use crate::slab::Slab;
 use crate::vector::{add, mean_change};
@@ -57,15 +57,17 @@ impl VarianceReduced {
 impl Aggregation for VarianceReduced {
     fn aggregate(
         &mut self,
-        scene: &Scene,
+        context: &RoundContext,
         probabilities: Option<Probabilities>,
         arrivals: &[Arrival],
         global: &mut [f32],
     ) -> Result<Vec<(u32, f64)>, Error> {
-        let weights = probabilities.map_or(scene.federation.weights(), |p| p.target);
+        let weights = probabilities.map_or(context.federation.weights(), |p| p.target);
         Ok(self.step(weights, arrivals, global))
     }
+}
 
+impl State for VarianceReduced {
     fn memory(&self) -> usize {
         self.updates.bytes()
     }

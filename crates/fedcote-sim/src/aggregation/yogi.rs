@@ -5,7 +5,7 @@
 
 use super::mean::shares;
 use crate::Error;
-use crate::part::{Aggregation, Arrival, Probabilities, Scene};
+use crate::part::{Aggregation, Arrival, Probabilities, RoundContext, State};
 use crate::saved::Saved;
 use crate::scheme::SchemeConfig;
 use crate::vector::mean_change;
@@ -51,7 +51,7 @@ impl Yogi {
 impl Aggregation for Yogi {
     fn aggregate(
         &mut self,
-        _scene: &Scene,
+        _context: &RoundContext,
         _probabilities: Option<Probabilities>,
         arrivals: &[Arrival],
         global: &mut [f32],
@@ -62,7 +62,9 @@ impl Aggregation for Yogi {
         self.step(&change, global);
         Ok(shares)
     }
+}
 
+impl State for Yogi {
     fn save(&self, saved: &mut Saved) {
         saved.put("yogi.first", &self.first);
         saved.put("yogi.second", &self.second);

@@ -6,6 +6,7 @@
 //! run goes on. Checksums tell a damaged file from a sound one.
 
 pub(crate) mod checkpoint;
+mod lock;
 mod seals;
 
 use std::fs::{self, File};
@@ -20,6 +21,7 @@ use crate::report::RoundReport;
 use crate::saved::Saved;
 use crate::scenario::Scenario;
 
+pub use lock::Lock;
 pub use seals::Seals;
 use seals::Sum;
 pub(crate) use seals::checksum;
@@ -78,9 +80,31 @@ enum Line {
 impl RunFolder {
     /// The folder of a scheme and seed below `out`, made if it is not there. A folder of another
     /// scenario is refused.
+    ///
+    /// # Errors
+    ///
+    /// When it is another's, damaged, or cannot be made.
     pub fn open(out: &Path, scenario: &Scenario, scheme: &str, seed: u64) -> Result<Self, Error> {
+        Self::open_for(out, scenario, None, scheme, seed)
+    }
+
+    /// The same for a task of this identity; a folder of another task is refused.
+    ///
+    /// # Errors
+    ///
+    /// As for [`RunFolder::open`].
+    pub fn open_for(
+        out: &Path,
+        scenario: &Scenario,
+        task: Option<&str>,
+        scheme: &str,
+        seed: u64,
+    ) -> Result<Self, Error> {
         let path = out.join(scheme).join(seed.to_string());
-        let config = run_config(scenario, scheme, seed);
+        let mut config = run_config(scenario, scheme, seed);
+        if let Some(task) = task {
+            config.insert("task".into(), Value::String(task.to_owned()));
+        }
         let file = path.join("config.toml");
         match fs::read(&file) {
             Ok(found) => {
@@ -107,6 +131,11 @@ impl RunFolder {
             Err(error) => return Err(Error::io(&file)(error)),
         }
         Ok(Self { path })
+    }
+
+    /// The folder of a scheme and seed below `out` as it is, whatever scenario it belongs to.
+    pub(crate) fn at(out: &Path, scheme: &str, seed: u64) -> Self {
+        Self { path: out.join(scheme).join(seed.to_string()) }
     }
 
     /// The folder's path.
@@ -275,44 +304,6 @@ impl Metrics {
             .map_err(Error::io(&self.path))
     }
 }
-
-/// Keeps other commands away from a folder until dropped.
-pub struct Lock(#[allow(dead_code)] File); // held, never read
-
-impl Lock {
-    /// Takes the lock, or says who has it.
-    pub fn take(out: &Path) -> Result<Self, Error> {
-        fs::create_dir_all(out).map_err(Error::io(out))?;
-        let path = out.join(".lock");
-        let file = File::options().create(true).truncate(false).write(true).open(&path);
-        let file = file.map_err(Error::io(&path))?;
-        let mut locked = file.try_lock();
-        for _ in 0..LOOKS {
-            if !matches!(locked, Err(fs::TryLockError::WouldBlock)) {
-                break;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(20));
-            locked = file.try_lock();
-        }
-        match locked {
-            Ok(()) => Ok(Self(file)),
-            Err(fs::TryLockError::WouldBlock) => {
-                let reason = "another command is working in this folder; wait for it, or choose another --out";
-                Err(Error::folder(out, reason))
-            }
-            Err(fs::TryLockError::Error(error)) => Err(Error::io(&path)(error)),
-        }
-    }
-
-    /// Whether a command is working in the folder. To know, the lock is held for an instant.
-    pub fn is_taken(out: &Path) -> bool {
-        let Ok(file) = File::open(out.join(".lock")) else { return false };
-        matches!(file.try_lock_shared(), Err(fs::TryLockError::WouldBlock))
-    }
-}
-
-/// Tries to take a lock before it is given up: whoever only looks ([`Lock::is_taken`]) is gone by then.
-const LOOKS: u32 = 5;
 
 /// What one run depends on: the scenario cut down to its scheme and seed.
 fn run_config(scenario: &Scenario, scheme: &str, seed: u64) -> Table {

@@ -90,16 +90,6 @@ fn a_finished_run_is_read_back_and_damage_is_noticed() {
     assert!(error.contains("damaged") && error.contains("remove"), "{error}");
 }
 
-#[test]
-fn two_commands_in_one_folder_are_kept_apart() {
-    let out = tempfile::tempdir().unwrap();
-    let lock = Lock::take(out.path()).unwrap();
-    let error = Lock::take(out.path()).err().unwrap().to_string();
-    assert!(error.contains("another command is working in this folder"), "{error}");
-    drop(lock);
-    Lock::take(out.path()).unwrap();
-}
-
 /// A run of two rounds with a checkpoint after them, and all its files.
 fn halfway(out: &Path) -> RunFolder {
     let folder = RunFolder::open(out, &scenario("rounds = 5"), "fedavg", 1).unwrap();

@@ -2,10 +2,8 @@
 //!
 //! A client minimises F_i(w) + μ/2 ‖w − w̄‖²: the gradient gains μ (w − w̄).
 
-use fedcote_learn::train::{LocalOutcome, Trainer};
-
-use super::sgd;
-use crate::part::{LocalUpdate, Scene};
+use crate::part::{LocalUpdate, RoundContext, State};
+use crate::task::Correction;
 
 /// SGD with a proximal term.
 pub struct Prox {
@@ -14,17 +12,9 @@ pub struct Prox {
 }
 
 impl LocalUpdate for Prox {
-    fn update(
-        &self,
-        scene: &Scene,
-        client: u32,
-        model: &mut [f32],
-        trainer: &mut Trainer,
-    ) -> LocalOutcome {
-        sgd::run(scene, client, model, trainer, &mut |weights, gradient| {
-            for ((gradient, weight), global) in gradient.iter_mut().zip(weights).zip(scene.global) {
-                *gradient += self.mu * (weight - global);
-            }
-        })
+    fn correction(&self, _context: &RoundContext, _client: u32) -> Correction<'_> {
+        Correction { linear: Vec::new(), proximal: self.mu }
     }
 }
+
+impl State for Prox {}

@@ -6,13 +6,11 @@
 //! client whose uploads all failed keeps its c_i. The paper prints 1/(K γ), K being the number of selected
 //! clients (`control = "printed"`); the original has the number of local steps.
 
-use fedcote_learn::train::{LocalOutcome, Trainer};
-
-use super::sgd;
-use crate::part::{Arrival, LocalUpdate, Scene};
+use crate::part::{Arrival, LocalUpdate, RoundContext, State};
 use crate::saved::Saved;
 use crate::scheme::ControlKind;
 use crate::slab::Slab;
+use crate::task::Correction;
 
 /// SGD with control variates.
 pub struct Scaffold {
@@ -51,38 +49,30 @@ impl Scaffold {
 }
 
 impl LocalUpdate for Scaffold {
-    fn update(
-        &self,
-        scene: &Scene,
-        client: u32,
-        model: &mut [f32],
-        trainer: &mut Trainer,
-    ) -> LocalOutcome {
-        let own = self.clients.get(client);
-        sgd::run(scene, client, model, trainer, &mut |_, gradient| {
-            crate::vector::add(gradient, 1.0, &self.server);
-            if let Some(own) = own {
-                crate::vector::add(gradient, -1.0, own);
-            }
-        })
+    fn correction(&self, _context: &RoundContext, client: u32) -> Correction<'_> {
+        let own = self.clients.get(client).map(|own| (-1.0, own));
+        let linear = std::iter::once((1.0, self.server.as_slice())).chain(own).collect();
+        Correction { linear, proximal: 0.0 }
     }
 
-    fn received(&mut self, scene: &Scene, arrivals: &[Arrival]) {
-        let rate = scene.world.scenario.training.rate_in(scene.round);
-        let share = 1.0 / scene.federation.len() as f32;
+    fn received(&mut self, context: &RoundContext, arrivals: &[Arrival]) {
+        let rate = context.world.scenario.training.rate_in(context.round);
+        let share = 1.0 / context.federation.len() as f32;
         // All arrivals advance from the same server variate.
         let mut step = vec![0.0; self.server.len()];
         for arrival in arrivals {
             let steps = match self.control {
                 ControlKind::Original => arrival.steps as f32,
-                ControlKind::Printed => scene.world.draws() as f32,
+                ControlKind::Printed => context.world.draws() as f32,
             };
             let factor = 1.0 / (steps * rate);
-            self.advance(arrival.client, factor, share, scene.global, &arrival.model, &mut step);
+            self.advance(arrival.client, factor, share, context.global, &arrival.model, &mut step);
         }
         crate::vector::add(&mut self.server, 1.0, &step);
     }
+}
 
+impl State for Scaffold {
     fn save(&self, saved: &mut Saved) {
         saved.put("scaffold.server", &self.server);
         self.clients.save("scaffold.clients", saved);

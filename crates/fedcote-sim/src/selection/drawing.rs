@@ -5,7 +5,7 @@ use fedcote::random::Purpose;
 use fedcote::{Draws, Uploads};
 
 use crate::Error;
-use crate::part::{Count, Probabilities, Scene};
+use crate::part::{Count, Probabilities, RoundContext};
 use crate::scheme::{AggregationKind, Scheme};
 
 /// Selection probabilities in force, ready to be drawn from.
@@ -37,24 +37,24 @@ impl Drawing {
     }
 
     /// Whether probabilities must be worked out (anew).
-    pub fn stale(&self, scene: &Scene) -> bool {
-        scene.changed || self.state.is_none()
+    pub fn stale(&self, context: &RoundContext) -> bool {
+        context.changed || self.state.is_none()
     }
 
     /// Puts probabilities in force.
     pub fn set(
         &mut self,
-        scene: &Scene,
+        context: &RoundContext,
         selection: Vec<f64>,
         target: Vec<f64>,
     ) -> Result<(), Error> {
-        let federation = scene.federation;
+        let federation = context.federation;
         let procedure = (self.draws, self.uploads);
         let (appearance, label_divergence) = if self.remembered {
             // Everyone who was ever heard is in every aggregate, with the weight that is aimed at.
             (target.clone(), fedcote::divergence::label_divergence(federation, &target))
         } else {
-            let draws = scene.world.draws();
+            let draws = context.world.draws();
             let evaluation = fedcote::evaluate_for(federation, draws, &selection, procedure)?;
             (evaluation.appearance, evaluation.label_divergence)
         };
@@ -70,10 +70,10 @@ impl Drawing {
     }
 
     /// K draws for a round.
-    pub fn draw(&self, scene: &Scene, redraw: u32) -> Result<Vec<Count>, Error> {
+    pub fn draw(&self, context: &RoundContext, redraw: u32) -> Result<Vec<Count>, Error> {
         let state = self.state.as_ref().expect("probabilities are set before draws");
-        let world = scene.world;
-        let key = world.key(Purpose::Selection).round(scene.round).attempt(redraw);
+        let world = context.world;
+        let key = world.key(Purpose::Selection).round(context.round).attempt(redraw);
         let mut stream = key.stream();
         Ok(match &state.alias {
             Some(alias) => alias.draws(world.draws(), &mut stream)?,

@@ -6,7 +6,7 @@ use fedcote::{Method, Options};
 
 use super::drawing::Drawing;
 use crate::Error;
-use crate::part::{Count, Probabilities, Scene, Selection};
+use crate::part::{Count, Probabilities, RoundContext, Selection, State};
 use crate::scenario::{Knowledge, Server};
 use crate::scheme::{AimKind, Scheme, SolverKind};
 
@@ -52,13 +52,13 @@ impl Fedcote {
 }
 
 impl Selection for Fedcote {
-    fn prepare(&mut self, scene: &Scene) -> Result<(), Error> {
-        if !self.drawing.stale(scene) {
+    fn prepare(&mut self, context: &RoundContext) -> Result<(), Error> {
+        if !self.drawing.stale(context) {
             return Ok(());
         }
-        let federation = scene.federation;
+        let federation = context.federation;
         let solve =
-            |options: &Options| fedcote::select(federation, scene.world.draws(), options, None);
+            |options: &Options| fedcote::select(federation, context.world.draws(), options, None);
         let solution = match solve(&self.options) {
             // Leaving everyone out would leave nobody to ask.
             Err(fedcote::Error::NobodyEligible(_)) => {
@@ -78,11 +78,11 @@ impl Selection for Fedcote {
                 *selection += self.exploration * (weight - *selection);
             }
         }
-        self.drawing.set(scene, selection, solution.target)
+        self.drawing.set(context, selection, solution.target)
     }
 
-    fn draw(&mut self, scene: &Scene, redraw: u32) -> Result<Vec<Count>, Error> {
-        self.drawing.draw(scene, redraw)
+    fn draw(&mut self, context: &RoundContext, redraw: u32) -> Result<Vec<Count>, Error> {
+        self.drawing.draw(context, redraw)
     }
 
     fn warnings(&self) -> &[String] {
@@ -93,3 +93,5 @@ impl Selection for Fedcote {
         self.drawing.probabilities()
     }
 }
+
+impl State for Fedcote {}

@@ -9,7 +9,7 @@ use fedcote::Federation;
 use fedcote::draw::label_order;
 
 use crate::Error;
-use crate::part::{Count, Scene, Selection};
+use crate::part::{Count, RoundContext, Selection, State};
 
 /// Above this many clients groups are dealt out instead of searched for.
 const SEARCHED: usize = 500;
@@ -21,18 +21,20 @@ pub struct Gs {
 }
 
 impl Selection for Gs {
-    fn prepare(&mut self, scene: &Scene) -> Result<(), Error> {
+    fn prepare(&mut self, context: &RoundContext) -> Result<(), Error> {
         if self.groups.is_empty() {
-            self.groups = groups(scene.federation, scene.world.draws())?;
+            self.groups = groups(context.federation, context.world.draws())?;
         }
         Ok(())
     }
 
-    fn draw(&mut self, scene: &Scene, redraw: u32) -> Result<Vec<Count>, Error> {
-        let turn = (scene.round - 1).wrapping_add(redraw) as usize % self.groups.len();
+    fn draw(&mut self, context: &RoundContext, redraw: u32) -> Result<Vec<Count>, Error> {
+        let turn = (context.round - 1).wrapping_add(redraw) as usize % self.groups.len();
         Ok(self.groups[turn].iter().map(|&client| (client, 1)).collect())
     }
 }
+
+impl State for Gs {}
 
 /// Groups of at most `size` clients, each sorted.
 fn groups(federation: &Federation, size: u64) -> Result<Vec<Vec<u32>>, Error> {

@@ -26,7 +26,7 @@ pub fn build(scheme: &Scheme, world: &World) -> Box<dyn Selection> {
     match scheme.selection {
         SelectionKind::Weights => Box::new(Weights::new(scheme, server.uploads)),
         SelectionKind::PowerOfChoice => Box::new(PowerOfChoice { candidates: config.candidates }),
-        SelectionKind::Newt => Box::new(Newt::new(world.model.len())),
+        SelectionKind::Newt => Box::new(Newt::new(world.task.len())),
         SelectionKind::Gs => Box::new(Gs::default()),
         SelectionKind::TfAggregation => Box::new(Tf::new(scheme, server.uploads)),
         SelectionKind::Fedcote => Box::new(Fedcote::new(scheme, server)),

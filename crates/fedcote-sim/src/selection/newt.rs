@@ -9,7 +9,7 @@ use rand::RngExt;
 
 use super::power_of_choice::largest;
 use crate::Error;
-use crate::part::{Arrival, Count, Scene, Selection};
+use crate::part::{Arrival, Count, RoundContext, Selection, State};
 use crate::saved::Saved;
 use crate::slab::Slab;
 use crate::vector::squared_distance;
@@ -37,10 +37,10 @@ impl Newt {
 }
 
 impl Selection for Newt {
-    fn draw(&mut self, scene: &Scene, redraw: u32) -> Result<Vec<Count>, Error> {
-        let world = scene.world;
-        let scores = self.scores(scene.federation.weights(), scene.global);
-        let key = world.key(Purpose::Selection).round(scene.round).attempt(redraw);
+    fn draw(&mut self, context: &RoundContext, redraw: u32) -> Result<Vec<Count>, Error> {
+        let world = context.world;
+        let scores = self.scores(context.federation.weights(), context.global);
+        let key = world.key(Purpose::Selection).round(context.round).attempt(redraw);
         let mut stream = key.stream();
         let shuffled: Vec<(f64, f64)> =
             scores.into_iter().map(|score| (score, stream.random())).collect();
@@ -56,12 +56,14 @@ impl Selection for Newt {
         Ok(chosen.into_iter().map(|client| (client, 1)).collect())
     }
 
-    fn received(&mut self, _scene: &Scene, arrivals: &[Arrival]) {
+    fn received(&mut self, _context: &RoundContext, arrivals: &[Arrival]) {
         for arrival in arrivals {
             self.models.row(arrival.client).copy_from_slice(&arrival.model);
         }
     }
+}
 
+impl State for Newt {
     fn memory(&self) -> usize {
         self.models.bytes()
     }

@@ -6,10 +6,9 @@
 
 use fedcote::random::Purpose;
 use rand::RngExt;
-use rayon::prelude::*;
 
 use crate::Error;
-use crate::part::{Count, Scene, Selection};
+use crate::part::{Count, RoundContext, Selection, State};
 
 /// The candidates with the highest loss.
 pub struct PowerOfChoice {
@@ -18,12 +17,12 @@ pub struct PowerOfChoice {
 }
 
 impl Selection for PowerOfChoice {
-    fn draw(&mut self, scene: &Scene, redraw: u32) -> Result<Vec<Count>, Error> {
-        let world = scene.world;
-        let weights = scene.federation.weights();
+    fn draw(&mut self, context: &RoundContext, redraw: u32) -> Result<Vec<Count>, Error> {
+        let world = context.world;
+        let weights = context.federation.weights();
         let wanted = world.draws();
         let candidates = self.candidates.unwrap_or(wanted + wanted / 2).max(wanted);
-        let key = world.key(Purpose::Selection).round(scene.round).attempt(redraw);
+        let key = world.key(Purpose::Selection).round(context.round).attempt(redraw);
         // The d smallest of Exp(1)/p are a draw without replacement in proportion to p.
         let mut stream = key.stream();
         let arrivals = weights
@@ -31,16 +30,12 @@ impl Selection for PowerOfChoice {
             .map(|weight| -(1.0 - stream.random::<f64>()).ln() / weight)
             .collect::<Vec<_>>();
         let candidates = largest(arrivals.iter().map(|arrival| -arrival), candidates);
-        let losses: Vec<f64> = candidates
-            .par_iter()
-            .map(|&client| {
-                let samples = world.partition.client(client as usize);
-                fedcote_learn::loss_over(&*world.model, scene.global, &world.data.train, samples)
-            })
-            .collect();
+        let losses = world.task.losses(context.global, &candidates)?;
         Ok(chosen(&candidates, &losses, wanted))
     }
 }
+
+impl State for PowerOfChoice {}
 
 /// The `wanted` candidates with the highest loss, once each.
 fn chosen(candidates: &[u32], losses: &[f64], wanted: u64) -> Vec<Count> {

@@ -8,7 +8,7 @@ use fedcote::Uploads;
 
 use super::drawing::Drawing;
 use crate::Error;
-use crate::part::{Count, Probabilities, Scene, Selection};
+use crate::part::{Count, Probabilities, RoundContext, Selection, State};
 use crate::scheme::Scheme;
 
 /// Draws that minimise the variance of unbiased aggregation.
@@ -39,27 +39,29 @@ fn probabilities(weights: &[f64], failure: &[f64], threshold: f64) -> Option<Vec
 }
 
 impl Selection for Tf {
-    fn prepare(&mut self, scene: &Scene) -> Result<(), Error> {
-        if self.drawing.stale(scene) {
-            let federation = scene.federation;
+    fn prepare(&mut self, context: &RoundContext) -> Result<(), Error> {
+        if self.drawing.stale(context) {
+            let federation = context.federation;
             let (weights, failure) = (federation.weights(), federation.failure());
             // When everyone is above the threshold, leaving them all out would leave nobody to ask.
             let selection = probabilities(weights, failure, self.threshold)
                 .or_else(|| probabilities(weights, failure, 1.0))
                 .unwrap_or_else(|| weights.to_vec());
-            self.drawing.set(scene, selection, weights.to_vec())?;
+            self.drawing.set(context, selection, weights.to_vec())?;
         }
         Ok(())
     }
 
-    fn draw(&mut self, scene: &Scene, redraw: u32) -> Result<Vec<Count>, Error> {
-        self.drawing.draw(scene, redraw)
+    fn draw(&mut self, context: &RoundContext, redraw: u32) -> Result<Vec<Count>, Error> {
+        self.drawing.draw(context, redraw)
     }
 
     fn probabilities(&self) -> Option<Probabilities<'_>> {
         self.drawing.probabilities()
     }
 }
+
+impl State for Tf {}
 
 #[cfg(test)]
 mod tests {

@@ -5,7 +5,7 @@ use fedcote::Uploads;
 
 use super::drawing::Drawing;
 use crate::Error;
-use crate::part::{Count, Probabilities, Scene, Selection};
+use crate::part::{Count, Probabilities, RoundContext, Selection, State};
 use crate::scheme::Scheme;
 
 /// Draws in proportion to the weights.
@@ -19,19 +19,21 @@ impl Weights {
 }
 
 impl Selection for Weights {
-    fn prepare(&mut self, scene: &Scene) -> Result<(), Error> {
-        if self.0.stale(scene) {
-            let weights = scene.federation.weights();
-            self.0.set(scene, weights.to_vec(), weights.to_vec())?;
+    fn prepare(&mut self, context: &RoundContext) -> Result<(), Error> {
+        if self.0.stale(context) {
+            let weights = context.federation.weights();
+            self.0.set(context, weights.to_vec(), weights.to_vec())?;
         }
         Ok(())
     }
 
-    fn draw(&mut self, scene: &Scene, redraw: u32) -> Result<Vec<Count>, Error> {
-        self.0.draw(scene, redraw)
+    fn draw(&mut self, context: &RoundContext, redraw: u32) -> Result<Vec<Count>, Error> {
+        self.0.draw(context, redraw)
     }
 
     fn probabilities(&self) -> Option<Probabilities<'_>> {
         self.0.probabilities()
     }
 }
+
+impl State for Weights {}

@@ -6,19 +6,19 @@ use std::time::Instant;
 use serde::Serialize;
 
 use crate::Error;
-use crate::comparison::{Control, Event, Listener, RunId};
+use crate::comparison::{Control, Event, Listener};
+use crate::context::Context;
 use crate::engine::{Engine, Outcome};
-use crate::folder::{Finished, RunFolder, Seals};
+use crate::folder::{Finished, Lock, RunFolder, Seals};
+use crate::plan::RunId;
 use crate::report::RoundReport;
 use crate::scenario::Scenario;
-use crate::stage::Stage;
-use crate::summary::RunSummary;
 
 /// Above this many clients `clients.json` is left out: nobody looks at it client by client.
 const MAX_LISTED: usize = 10_000;
 
 /// One run on its way.
-pub(crate) struct Play<'a> {
+pub(crate) struct Runner<'a> {
     pub(crate) run: &'a RunId,
     pub(crate) folder: &'a RunFolder,
     pub(crate) control: &'a Control<'a>,
@@ -27,23 +27,26 @@ pub(crate) struct Play<'a> {
     pub(crate) failed: &'a AtomicBool,
 }
 
-impl Play<'_> {
+impl Runner<'_> {
     fn stopping(&self) -> bool {
         self.control.stop.load(Ordering::Relaxed) || self.failed.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn all(&self, stage: &Stage) -> Result<Option<RunSummary>, Error> {
-        let scenario = &**stage.scenario;
+    /// Plays the run to its end; false means that it was interrupted.
+    pub(crate) fn play(&self, context: &Context) -> Result<bool, Error> {
+        let scenario = &**context.scenario;
         let rounds = scenario.general.rounds;
-        if let Some((finished, reports)) = self.folder.finished()? {
+        if self.stopping() {
+            return Ok(false);
+        }
+        // One command at a time plays a run.
+        let _lock = Lock::take(self.folder.path())?;
+        if let Some((finished, _)) = self.folder.finished()? {
             self.folder.tidy()?;
             self.listener.event(self.run, Event::Skipped(&finished));
-            return Ok(Some(RunSummary::of(rounds, &finished, &reports)));
+            return Ok(true);
         }
-        if self.stopping() {
-            return Ok(None);
-        }
-        let world = stage.world(self.run.seed)?;
+        let world = context.world(self.run.seed)?;
         let scheme = scenario.schemes.resolve(&self.run.scheme);
         let scheme = scheme.map_err(|(place, reason)| Error::Scenario { place, reason })?;
         let mut engine = Engine::new(world, scheme)?;
@@ -67,7 +70,7 @@ impl Play<'_> {
         let mut diverged_at = None;
         while round < rounds {
             round += 1;
-            let report = stage.pool.install(|| play_round(&mut engine, round, scenario))?;
+            let report = context.pool.install(|| play_round(&mut engine, round, scenario))?;
             if round == 1 {
                 self.write_clients(&engine, &mut seals)?;
                 if !engine.warnings().is_empty() {
@@ -90,12 +93,12 @@ impl Play<'_> {
             }
             if stop {
                 self.listener.event(self.run, Event::Interrupted { round });
-                return Ok(None);
+                return Ok(false);
             }
         }
         metrics.sync()?;
         let model = self.folder.path().join("model.safetensors");
-        let parameters = engine.world().model.parameters();
+        let parameters = engine.world().task.parameters();
         fedcote_learn::checkpoint::save(&model, parameters, engine.global())?;
         seals.seal(self.folder.path(), "model.safetensors").map_err(Error::io(&model))?;
         let finished = Finished {
@@ -108,9 +111,9 @@ impl Play<'_> {
             checksums: seals,
         };
         self.folder.finish(finished)?;
-        let (finished, reports) = self.folder.finished()?.expect("it has just been written");
+        let (finished, _) = self.folder.finished()?.expect("it has just been written");
         self.listener.event(self.run, Event::Finished(&finished));
-        Ok(Some(RunSummary::of(rounds, &finished, &reports)))
+        Ok(true)
     }
 
     /// Who takes part, as seen in the first round.
@@ -184,7 +187,7 @@ fn play_round(
     let general = &scenario.general;
     let due = |every: u32| round.is_multiple_of(every) || round == general.rounds;
     if due(general.evaluate_every) {
-        engine.evaluate(&mut report, due(general.train_loss_every));
+        engine.evaluate(&mut report, due(general.train_loss_every))?;
     }
     Ok(Some(report))
 }

@@ -1,0 +1,81 @@
+//! Which runs a comparison has, and which of them one of several workers plays.
+
+use crate::scenario::Scenario;
+
+/// Which run: a scheme and a seed.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct RunId {
+    /// The scheme's name.
+    pub scheme: String,
+    /// The seed.
+    pub seed: u64,
+}
+
+/// All runs of a scenario: every scheme with every seed, seed by seed.
+pub fn plan(scenario: &Scenario) -> Vec<RunId> {
+    let general = &scenario.general;
+    let of_seed = |&seed: &u64| {
+        general.schemes.iter().map(move |scheme| RunId { scheme: scheme.clone(), seed })
+    };
+    general.seeds.iter().flat_map(of_seed).collect()
+}
+
+/// One worker's part of all runs: number `part` of `parts`, written `I/N` with I from 1 to N.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shard {
+    part: usize,
+    parts: usize,
+}
+
+impl Shard {
+    /// Everything.
+    pub const ALL: Self = Self { part: 0, parts: 1 };
+
+    /// Whether other workers have a part, too.
+    pub fn is_part(&self) -> bool {
+        self.parts > 1
+    }
+
+    /// The items of this part: every N-th, so that each part has its share of every seed.
+    pub fn of<'a, T>(&self, all: &'a [T]) -> Vec<&'a T> {
+        all.iter().skip(self.part).step_by(self.parts).collect()
+    }
+}
+
+impl Default for Shard {
+    fn default() -> Self {
+        Self::ALL
+    }
+}
+
+impl std::str::FromStr for Shard {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || "expected I/N with 1 <= I <= N, such as 2/8".to_owned();
+        let (part, parts) = text.split_once('/').ok_or_else(wrong)?;
+        let (part, parts): (usize, usize) =
+            (part.parse().map_err(|_| wrong())?, parts.parse().map_err(|_| wrong())?);
+        if part == 0 || part > parts { Err(wrong()) } else { Ok(Self { part: part - 1, parts }) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shards_are_a_partition() {
+        let all: Vec<u64> = (1..=11).collect();
+        assert_eq!(Shard::ALL.of(&all).len(), 11);
+        let mut found: Vec<u64> = Vec::new();
+        for shard in ["1/3", "2/3", "3/3"] {
+            found.extend(shard.parse::<Shard>().unwrap().of(&all));
+        }
+        found.sort_unstable();
+        assert_eq!(found, all);
+        for wrong in ["0/3", "4/3", "1", "a/b", "1/0", ""] {
+            assert!(wrong.parse::<Shard>().is_err(), "{wrong}");
+        }
+    }
+}
