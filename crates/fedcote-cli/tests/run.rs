@@ -117,6 +117,48 @@ fn twenty_kills_change_nothing() {
     assert_eq!(results(&folder.path().join("calm")), results(&folder.path().join("wild")));
 }
 
+/// Two workers on one folder at the same time, one of them killed and started again: same bits as one command.
+#[test]
+fn two_shards_and_a_kill_are_one_command() {
+    let folder = folder();
+    let calm = output(folder.path(), &["run", "mine.toml", "--out", "calm", "--json"]);
+    assert!(calm.status.success(), "{}", text(&calm.stderr));
+    let worker = |shard: &str| {
+        let words = ["run", "mine.toml", "--out", "shared", "--shard", shard, "--json"];
+        let mut command = fedcote(folder.path(), &words);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let (mut killed, steady) = (worker("1/2"), worker("2/2"));
+    let metrics = folder.path().join("shared/fedavg/1/metrics.jsonl");
+    while fs::metadata(&metrics).map_or(0, |file| file.len()) < 500
+        && killed.try_wait().unwrap().is_none()
+    {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let _ = killed.kill();
+    killed.wait().unwrap();
+    let again = worker("1/2").wait_with_output().unwrap();
+    assert!(again.status.success(), "{}", text(&again.stderr));
+    let steady = steady.wait_with_output().unwrap();
+    assert!(steady.status.success(), "{}", text(&steady.stderr));
+    assert_eq!(results(&folder.path().join("calm")), results(&folder.path().join("shared")));
+    // Whoever ended last has summed up everything.
+    let sum = |out: &str| -> serde_json::Value {
+        let file = folder.path().join(out).join("summary.json");
+        serde_json::from_slice(&fs::read(file).unwrap()).unwrap()
+    };
+    let (one, two) = (sum("calm"), sum("shared"));
+    assert_eq!(two.get("missing"), None);
+    for scheme in 0..3 {
+        for key in ["name", "test_accuracy", "tail_accuracy", "train_loss", "arrivals", "seeds"] {
+            assert_eq!(one["schemes"][scheme][key], two["schemes"][scheme][key], "{key}");
+        }
+    }
+    let wrong = output(folder.path(), &["run", "mine.toml", "--out", "shared", "--shard", "3/2"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(text(&wrong.stderr).contains("expected I/N with 1 <= I <= N"), "{}", text(&wrong.stderr));
+}
+
 #[cfg(unix)]
 #[test]
 fn an_interrupt_saves_and_says_how_to_go_on() {

@@ -1,5 +1,5 @@
 //! A task of one's own, without data set or model, plays whole comparisons through the public API only: folders, resume,
-//! refusals.
+//! refusals, report.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -176,6 +176,9 @@ fn a_whole_comparison_with_interruptions_gives_the_same_bits() {
     }
     assert!(stops > 3, "{stops}");
     assert_eq!(results(&whole), results(&broken));
+    let report = fedcote_plot::report::write(std::slice::from_ref(&whole), None).unwrap();
+    let text = std::fs::read_to_string(report).unwrap();
+    assert!(text.contains("ideal-scaffold") && text.contains("<svg"), "{}", text.len());
 }
 
 #[test]
