@@ -1,8 +1,8 @@
 //! Which schemes and scenarios make each table and figure of runs.
 
-use super::artefact::{Column, Grid, Measure, Row};
-use super::request::Request;
-use super::variant::{Share, Variant, tenths};
+use crate::artefact::{Column, Grid, Measure, Row};
+use crate::request::Request;
+use crate::variant::{Share, Variant, tenths};
 
 const BASELINES: [&str; 9] = [
     "fedavg",

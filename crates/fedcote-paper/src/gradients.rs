@@ -8,8 +8,8 @@ use fedcote_sim::scenario::LocalSteps;
 use fedcote_sim::{Engine, Outcome, World};
 use serde::{Deserialize, Serialize};
 
-use super::variant::Variant;
 use crate::error::Error;
+use crate::variant::Variant;
 
 /// What a training run showed, round by round, before the round's update.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

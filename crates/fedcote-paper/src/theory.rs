@@ -3,8 +3,8 @@
 use fedcote::enumeration::multisets;
 use fedcote_plot::tables::{Better, Cell, Column, Digits, Row, Table};
 
-use super::document::Document;
-use super::numbers::number;
+use crate::document::Document;
+use crate::numbers::number;
 
 const CLIENTS: usize = 20;
 const DRAWS: u64 = 10;

@@ -10,10 +10,10 @@ use fedcote_sim::comparison::{self, Control, RunId};
 use fedcote_sim::folder::{Finished, Lock, RunFolder};
 use fedcote_sim::summary::RunSummary;
 
-use super::artefact::Grid;
-use super::variant::Variant;
+use crate::artefact::Grid;
 use crate::error::Error;
-use crate::run::progress::Progress;
+use crate::plan::Watch;
+use crate::variant::Variant;
 
 /// One run.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -122,7 +122,7 @@ impl Store {
         runs: &[&Run],
         threads: usize,
         stop: &AtomicBool,
-        progress: &Progress,
+        watch: &dyn Watch,
     ) -> Result<bool, Error> {
         let mut left: Vec<&Run> = runs.iter().copied().filter(|run| !self.has(run)).collect();
         while let Some(first) = left.first() {
@@ -142,10 +142,10 @@ impl Store {
                 .iter()
                 .map(|run| RunId { scheme: run.scheme.clone(), seed: run.seed })
                 .collect();
-            progress.say(&format!("{} ({} runs)", variant.slug(), ids.len()));
+            watch.say(&format!("{} ({} runs)", variant.slug(), ids.len()));
             let control = Control { threads, resume: true, stop, command: String::new() };
             let folder = self.variant(&variant);
-            if !comparison::play(&scenario, &folder, &ids, &control, progress)? {
+            if !comparison::play(&scenario, &folder, &ids, &control, watch)? {
                 return Ok(false);
             }
         }
@@ -161,8 +161,8 @@ pub fn distinct<T: Clone + Eq + Hash>(values: impl Iterator<Item = T>) -> Vec<T>
 
 #[cfg(test)]
 mod tests {
-    use super::super::variant::{Network, Share, Task};
     use super::*;
+    use crate::variant::{Network, Share, Task};
 
     #[test]
     fn shards_are_a_partition() {

@@ -1,8 +1,8 @@
 //! The artefacts: what each is, and which runs it is made of.
 
-use super::request::Request;
-use super::variant::{Setting, Task, Variant};
-use super::{beyond, calibrate, grids};
+use crate::request::Request;
+use crate::variant::{Setting, Task, Variant};
+use crate::{beyond, calibrate, grids};
 
 /// One table or figure.
 pub struct Artefact {
@@ -240,11 +240,11 @@ impl Artefact {
 
 #[cfg(test)]
 mod tests {
-    use super::super::numbers::of_table;
-    use super::super::request::SEEDS;
-    use super::super::tables;
-    use super::super::variant::Network;
     use super::*;
+    use crate::numbers::of_table;
+    use crate::request::SEEDS;
+    use crate::tables;
+    use crate::variant::Network;
 
     fn request(task: Task) -> Request {
         let network = Network::Calibrated;
@@ -308,7 +308,7 @@ mod tests {
             ("table-11", "scaffold", "mnist non-iid", 92.24),
             ("table-12", "fedcote-ii-4", "cifar10", 78.45),
         ] {
-            assert_eq!(super::super::numbers::number(table, row, column).unwrap().mean, mean);
+            assert_eq!(crate::numbers::number(table, row, column).unwrap().mean, mean);
         }
     }
 }

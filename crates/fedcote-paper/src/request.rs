@@ -1,6 +1,6 @@
 //! What the user asked for: network, task, and how far everything is cut down.
 
-use super::variant::{Network, Share, Task, Variant};
+use crate::variant::{Network, Share, Task, Variant};
 
 /// Seeds of a full artefact.
 pub const SEEDS: u64 = 5;

@@ -5,11 +5,11 @@ use fedcote::{Draws, Evaluation, Options, Uploads, evaluate_for, select};
 use fedcote_plot::tables::{Better, Column, Digits, Row, Table};
 use fedcote_sim::summary::Spread;
 
-use super::document::Document;
-use super::request::Request;
-use super::selection::world;
-use super::variant::Share;
+use crate::document::Document;
 use crate::error::Error;
+use crate::request::Request;
+use crate::selection::world;
+use crate::variant::Share;
 
 const ROWS: [&str; 3] =
     ["fedavg", "fedcote, solved draw by draw", "fedcote, solved for one upload"];

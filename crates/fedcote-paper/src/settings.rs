@@ -3,11 +3,11 @@
 use fedcote_plot::tables::{Better, Cell, Column, Digits, Row, Table};
 use fedcote_radio::Standard;
 
-use super::document::Document;
-use super::request::Request;
-use super::selection::world;
-use super::variant::Share;
+use crate::document::Document;
 use crate::error::Error;
+use crate::request::Request;
+use crate::selection::world;
+use crate::variant::Share;
 
 const STANDARDS: [(&str, &str); 4] =
     [("wifi24", "Wi-Fi 2.4 GHz"), ("wifi5", "Wi-Fi 5 GHz"), ("4g", "4G"), ("5g", "5G")];

@@ -9,11 +9,11 @@ use fedcote_plot::theme;
 use fedcote_sim::RoundReport;
 use fedcote_sim::summary::Spread;
 
-use super::artefact::{Curve, Grid};
-use super::document::Document;
-use super::runs::{Run, Store};
-use super::tables;
+use crate::artefact::{Curve, Grid};
+use crate::document::Document;
 use crate::error::Error;
+use crate::runs::{Run, Store};
+use crate::tables;
 
 /// Width of figures in pixels.
 pub const WIDTH: f64 = 960.0;

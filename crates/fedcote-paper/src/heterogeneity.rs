@@ -11,14 +11,14 @@ use fedcote_plot::tables::{Better, Cell, Column, Digits, Row, Table};
 use fedcote_plot::theme::Style;
 use fedcote_sim::summary::Spread;
 
-use super::artefact::Other;
-use super::curves::WIDTH;
-use super::document::Document;
-use super::gradients::{Measured, measured};
-use super::request::Request;
-use super::selection::world;
-use super::variant::{Share, Variant};
+use crate::artefact::Other;
+use crate::curves::WIDTH;
+use crate::document::Document;
 use crate::error::Error;
+use crate::gradients::{Measured, measured};
+use crate::request::Request;
+use crate::selection::world;
+use crate::variant::{Share, Variant};
 
 /// The paper's first iterations.
 const ROUNDS: u32 = 50;

@@ -12,11 +12,11 @@ use fedcote_plot::tables::{Better, Cell, Column, Digits, Row, Table};
 use fedcote_plot::theme::Style;
 use fedcote_sim::World;
 
-use super::curves::WIDTH;
-use super::document::Document;
-use super::request::Request;
-use super::variant::{Share, Variant};
+use crate::curves::WIDTH;
+use crate::document::Document;
 use crate::error::Error;
+use crate::request::Request;
+use crate::variant::{Share, Variant};
 
 /// The world of a variant's first seed.
 pub fn world(variant: &Variant, seed: u64) -> Result<World, Error> {
@@ -186,8 +186,8 @@ pub fn draws(title: String, request: &Request) -> Result<Document, Error> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::variant::{Network, Task};
     use super::*;
+    use crate::variant::{Network, Task};
 
     #[test]
     fn the_limit_is_approached_by_a_constant_factor() {

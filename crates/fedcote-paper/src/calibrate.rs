@@ -12,13 +12,13 @@ use fedcote_plot::panel::figure;
 use fedcote_plot::tables::{Better, Cell, Column as Heading, Digits, Row as Line, Table};
 use fedcote_plot::theme::Style;
 
-use super::artefact::{Column, Grid, Measure, Row};
-use super::curves::WIDTH;
-use super::document::Document;
-use super::numbers::number;
-use super::request::Request;
-use super::tables::{Cells, over};
-use super::variant::{Share, Variant, tenths};
+use crate::artefact::{Column, Grid, Measure, Row};
+use crate::curves::WIDTH;
+use crate::document::Document;
+use crate::numbers::number;
+use crate::request::Request;
+use crate::tables::{Cells, over};
+use crate::variant::{Share, Variant, tenths};
 
 /// Placements, each a seed.
 pub const SEEDS: u64 = 20;

@@ -7,12 +7,12 @@ use fedcote::{Options, evaluate, select};
 use fedcote_plot::tables::{Better, Column, Digits, Row, Table};
 use fedcote_sim::summary::Spread;
 
-use super::document::Document;
-use super::gradients::{Measured, measured};
-use super::request::Request;
-use super::selection::{PAPER, world};
-use super::variant::{Share, Variant};
+use crate::document::Document;
 use crate::error::Error;
+use crate::gradients::{Measured, measured};
+use crate::request::Request;
+use crate::selection::{PAPER, world};
+use crate::variant::{Share, Variant};
 
 /// Rounds over which gradients are measured.
 const ROUNDS: u32 = 50;

@@ -1,18 +1,32 @@
 //! Variants: the scenarios of the paper's evaluation, each with a folder name that can be read.
 
 use std::fmt;
+use std::str::FromStr;
 
 use fedcote_sim::Scenario;
 
 use crate::error::Error;
 
 /// Which network the clients are on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Network {
     /// The paper's link parameters as printed
     Literal,
     /// The same with extra loss outdoors, fitted to FedAvg's accuracy
     Calibrated,
+}
+
+impl Network {
+    /// The names of all, as the user types them.
+    pub const NAMES: [&str; 2] = ["literal", "calibrated"];
+}
+
+impl FromStr for Network {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        named(name, &[Self::Literal, Self::Calibrated])
+    }
 }
 
 impl fmt::Display for Network {
@@ -25,12 +39,25 @@ impl fmt::Display for Network {
 }
 
 /// What is learnt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Task {
     /// MNIST with 784×30×10
     Mnist,
     /// CIFAR-10 with ResNet-20 (bring the data)
     Cifar10,
+}
+
+impl Task {
+    /// The names of all, as the user types them.
+    pub const NAMES: [&str; 2] = ["mnist", "cifar10"];
+}
+
+impl FromStr for Task {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        named(name, &[Self::Mnist, Self::Cifar10])
+    }
 }
 
 impl fmt::Display for Task {
@@ -40,6 +67,15 @@ impl fmt::Display for Task {
             Self::Cifar10 => "cifar10",
         })
     }
+}
+
+/// The one of `all` that is displayed as `name`.
+fn named<T: fmt::Display + Copy>(name: &str, all: &[T]) -> Result<T, String> {
+    let found = all.iter().copied().find(|one| one.to_string() == name);
+    found.ok_or_else(|| {
+        let known: Vec<String> = all.iter().map(T::to_string).collect();
+        format!("expected one of {}, found `{name}`", known.join(", "))
+    })
 }
 
 /// How clients share the samples.
@@ -244,6 +280,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn names_are_read_back() {
+        for name in Network::NAMES {
+            assert_eq!(name.parse::<Network>().unwrap().to_string(), name);
+        }
+        for name in Task::NAMES {
+            assert_eq!(name.parse::<Task>().unwrap().to_string(), name);
+        }
+        let refused = "mnits".parse::<Task>().unwrap_err();
+        assert_eq!(refused, "expected one of mnist, cifar10, found `mnits`");
+    }
+
+    #[test]
     fn every_difference_is_in_the_name_and_in_the_scenario() {
         let plain = Variant::new(Network::Calibrated, Task::Mnist, Share::Pairs, None);
         assert_eq!(plain.slug(), "calibrated-mnist-pairs-u0.5-k10");
@@ -256,7 +304,7 @@ mod tests {
             Variant { selected: 20, ..plain.clone() },
             Variant { walking: true, ..plain.clone() },
             Variant { every_round: true, ..plain.clone() },
-            Variant { setting: Some(crate::paper::beyond::ESTIMATED), ..plain.clone() },
+            Variant { setting: Some(crate::beyond::ESTIMATED), ..plain.clone() },
             Variant { excess: Some(195), ..plain.clone() },
             Variant { rounds: Some(20), ..plain.clone() },
             Variant { task: Task::Cifar10, ..plain.clone() },

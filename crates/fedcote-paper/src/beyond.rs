@@ -1,9 +1,9 @@
 //! What is not in the paper, against Ideal: draws with less noise, memory on the server, weights after the fact,
 //! failure probabilities that nobody tells, label coverage, noise on labels, clients that are late.
 
-use super::artefact::{Column, Grid, Measure, Row};
-use super::request::Request;
-use super::variant::{Setting, Share, Variant};
+use crate::artefact::{Column, Grid, Measure, Row};
+use crate::request::Request;
+use crate::variant::{Setting, Share, Variant};
 
 /// The server learns failure probabilities instead of being told; a twentieth of the draws goes by weight meanwhile.
 pub const ESTIMATED: Setting = Setting {

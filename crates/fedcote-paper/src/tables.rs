@@ -4,11 +4,11 @@ use fedcote_plot::tables::{Better, Cell, Column as Heading, Digits, Row as Line,
 use fedcote_sim::summary::RunSummary;
 use fedcote_sim::summary::Spread;
 
-use super::artefact::{Column, Grid, Measure, Row};
-use super::document::Document;
-use super::numbers::number;
-use super::runs::{Run, Store};
+use crate::artefact::{Column, Grid, Measure, Row};
+use crate::document::Document;
 use crate::error::Error;
+use crate::numbers::number;
+use crate::runs::{Run, Store};
 
 /// The runs of each cell: rows, then columns, then seeds.
 pub type Cells = Vec<Vec<Vec<RunSummary>>>;
