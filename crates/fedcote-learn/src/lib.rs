@@ -14,7 +14,7 @@ pub mod models;
 mod partition;
 pub mod train;
 
-pub use error::{Error, remedy};
+pub use error::Error;
 pub use evaluate::{ClassEvaluation, Evaluation, evaluate, gradient_over, loss_over};
 pub use kernels::Path;
 pub use partition::{Partition, partition};

@@ -53,7 +53,7 @@ impl Document {
             part => format!("{name}-{part}.{ending}"),
         };
         let put = |file: String, contents: &[u8]| {
-            fedcote_learn::checkpoint::write(&folder.join(file), contents).map_err(Error::work)
+            fedcote_support::write(&folder.join(file), contents).map_err(Error::work)
         };
         std::fs::create_dir_all(folder)
             .map_err(|error| Error::work(format!("{}: {error}", folder.display())))?;

@@ -81,7 +81,7 @@ pub fn measured(
             .map_err(|error| Error::work(format!("{}: {error}", folder.display())))?;
     }
     let text = serde_json::to_vec(&measured).expect("plain data");
-    fedcote_learn::checkpoint::write(&file, &text).map_err(Error::work)?;
+    fedcote_support::write(&file, &text).map_err(Error::work)?;
     Ok(measured)
 }
 

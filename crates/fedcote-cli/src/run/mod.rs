@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use fedcote_sim::Scenario;
-use fedcote_sim::comparison::{Control, command, compare};
+use fedcote_sim::comparison::{Control, compare};
 use fedcote_sim::scenario::{PRESETS, Preset};
+use fedcote_support::command;
 
 use crate::arguments::{Seeds, whole};
 use crate::error::Error;
