@@ -11,6 +11,11 @@
 
 use ruzstd::decoding::FrameDecoder;
 
+/// The README's example, compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 macro_rules! asset {
     ($name:literal) => {
         include_bytes!(concat!("../assets/", $name, ".zst")) as &[u8]

@@ -286,7 +286,7 @@ fn fixed_and_perfect_fail_as_told() {
     assert_eq!(failures, [0.5, 0.625, 1.0]);
     assert!(!network.moves() && network.positions(0).is_empty() && network.layout().is_none());
 
-    let perfect = NetworkConfig { kind: Kind::Perfect, ..fixed };
+    let perfect = NetworkConfig { kind: Kind::Perfect, ..NetworkConfig::default() };
     Network::new(&perfect, 3, 10, 1, ".".as_ref()).unwrap().failures(9, &mut failures);
     assert_eq!(failures, [0.0; 3]);
 }

@@ -32,7 +32,7 @@ pub use report::RoundReport;
 pub use scenario::Scenario;
 pub use world::World;
 
-/// The code of the guides, compiled and run.
+/// The code of the guides and of the README, compiled and run.
 #[cfg(doctest)]
 mod guides {
     #[doc = include_str!("../../../docs/guide/rust.md")]
@@ -41,4 +41,6 @@ mod guides {
     struct AddingAScheme;
     #[doc = include_str!("../../../docs/guide/network.md")]
     struct Network;
+    #[doc = include_str!("../README.md")]
+    struct Readme;
 }

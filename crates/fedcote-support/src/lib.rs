@@ -18,3 +18,8 @@ mod words;
 
 pub use files::{WriteError, remedy, sweep, write};
 pub use words::{command, quoted, readable, suggestion};
+
+/// The README's example, compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
