@@ -1,4 +1,4 @@
-//! Every chore of the project: `cargo xtask …`.
+//! The project's tasks: `cargo xtask …`.
 
 mod bench_network;
 mod bench_page;
@@ -7,30 +7,42 @@ mod bench_selection;
 mod bench_simulation;
 mod bench_training;
 mod browser;
+mod package;
 mod python;
 mod torture;
 
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 const HELP: &str = "\
-Usage: cargo xtask <chore>
+Usage: cargo xtask <task>
 
-  test                 all tests: format, lints, Rust, documentation, pages in a browser, Python with a real federation
-  test browser         the live page, the playground and the report in Chromium only
-  test rust            format, lints, Rust and documentation only
-  test python          the Python package only
-  fuzz [RUNS]          readers of files on damaged input, RUNS times each (a million by default)
-  torture [N] [SEED]   N faults injected into runs (500 by default): kills, full disks, damaged files, …
-  screenshots [DIR]    pictures of the pages and the report, light and dark, wide and narrow
-  bench page           what ten browsers cost a run, and the report of a large comparison
-  deny                 licences, duplicates and sources of all dependencies (needs cargo-deny)
-  docs                 the generated pages of docs/reference, written anew
-  bench selection      selection probabilities, against the paper's enumeration
-  bench network        a million clients' positions and outage
-  bench training       local training and evaluation, beside PyTorch
-  bench simulation     whole runs, beside the same loop in PyTorch, and the cost of a round by federation size
-  bench peers          whole federations beside PyTorch, Flower, FedLab and pfl-research
+Tests
+  test                 all tests: format, lints, Rust, packages, documentation, pages in a browser, Python
+  test rust            only format, lints, Rust, packages and documentation
+  test browser         only the live page, the playground and the report in Chromium
+  test python          only the Python package, with a real Flower federation on this machine
+  fuzz [RUNS]          the readers of files on damaged input, RUNS times each [default: 1000000]
+  torture [N] [SEED]   N faults injected into runs: kills, full disks, damaged files, … [default: 500, seed 1]
+
+What the tests install: Chromium with apt-get if there is none (name another in FEDCOTE_CHROMIUM), and Python packages
+into environments below target/python. Without Chromium `test` skips the browser tests and says so; in continuous
+integration (CI=true) it fails instead.
+
+Maintenance
+  docs                 write the generated pages of docs/reference
+  screenshots [DIR]    pictures of the pages and the report, light and dark, wide and narrow [default: docs/images]
+  package              package every crate, build it from its archive, print its size
+  deny                 check licences, duplicates and sources of all dependencies (needs cargo-deny)
+
+Benchmarks
+  bench selection      selection probabilities, compared with the paper's enumeration
+  bench network        positions and outage of a million clients
+  bench training       local training and evaluation, compared with PyTorch
+  bench simulation     whole runs, compared with the same loop in PyTorch, and the cost per round by federation size
+  bench peers          whole federations, compared with PyTorch, Flower, FedLab and pfl-research
+  bench page           the cost of ten browsers to a run, and the report of a large comparison
 ";
 
 fn main() -> ExitCode {
@@ -38,7 +50,7 @@ fn main() -> ExitCode {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let result = match words.as_slice() {
         ["test"] => rust()
-            .and_then(|()| timed("browser", browser::test))
+            .and_then(|()| timed("browser", browser::test_or_skip))
             .and_then(|()| timed("Python", python::run)),
         ["test", "browser"] => timed("browser", browser::test),
         ["test", "rust"] => rust(),
@@ -53,6 +65,7 @@ fn main() -> ExitCode {
         ["screenshots", out] => browser::screenshots(out),
         ["bench", "page"] => bench_page::run(),
         ["docs"] => docs(),
+        ["package"] => package::all(true),
         ["bench", "selection"] => bench_selection::run(),
         ["bench", "network"] => bench_network::run(),
         ["bench", "training"] => bench_training::run(),
@@ -63,7 +76,7 @@ fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
         _ => {
-            eprint!("unknown chore\n\n{HELP}");
+            eprint!("xtask: unknown task\n\n{HELP}");
             return ExitCode::from(2);
         }
     };
@@ -76,11 +89,28 @@ fn main() -> ExitCode {
     }
 }
 
-/// Format, lints, tests and documentation of all crates.
+/// Cargo, as this program was started by. Everything that is built is built for the whole workspace: for a single crate
+/// the dependencies have other features, and would be built a second time.
+fn cargo() -> Command {
+    Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()))
+}
+
+/// The folder of the workspace.
+fn root() -> &'static Path {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+    own.parent().unwrap_or(own)
+}
+
+/// Cargo's target folder.
+fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
+/// Format, lints, tests, packages and documentation of all crates.
 fn rust() -> Result<(), String> {
     let cargo = |name: &str, words: &str, flags: Option<&str>| {
         timed(name, || {
-            let mut command = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
+            let mut command = cargo();
             command.args(words.split(' '));
             if let Some(flags) = flags {
                 command.env("RUSTDOCFLAGS", flags);
@@ -93,22 +123,23 @@ fn rust() -> Result<(), String> {
     cargo("tests", "test --workspace --quiet", None)?;
     // Three faults of each kind.
     timed("faults", || torture::run(36, 1))?;
+    timed("packages", || package::all(false))?;
     cargo("documentation", "doc --workspace --no-deps --quiet", Some("-D warnings"))
 }
 
 /// Writes the generated pages; a test compares them.
 fn docs() -> Result<(), String> {
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
-    command.args(["test", "--quiet", "-p", "fedcote-cli", "--test", "docs", "reference"]);
+    let mut command = cargo();
+    command.args(["test", "--quiet", "--workspace", "--test", "docs", "reference"]);
     run(command.env("FEDCOTE_WRITE_DOCS", "1"))
 }
 
 /// The fuzz targets, optimised: all tests whose module or file is called so.
 fn fuzz(runs: &str) -> Result<(), String> {
     if runs.parse::<u64>().is_err() {
-        return Err(format!("`{runs}` is no number of runs"));
+        return Err(format!("`{runs}` is not a number of runs"));
     }
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
+    let mut command = cargo();
     command.args([
         "test",
         "--release",
@@ -120,7 +151,7 @@ fn fuzz(runs: &str) -> Result<(), String> {
         "fuzz",
     ]);
     run(command.env("FEDCOTE_FUZZ_RUNS", runs))?;
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
+    let mut command = cargo();
     command.args(["test", "--release", "-p", "fedcote-radio", "-p", "fedcote-sim"]);
     command.args(["-p", "fedcote-cli", "--lib", "--bins", "fuzz::"]);
     run(command.env("FEDCOTE_FUZZ_RUNS", runs))
@@ -129,7 +160,6 @@ fn fuzz(runs: &str) -> Result<(), String> {
 /// Licences, duplicates, sources and known vulnerabilities of the dependencies, by `deny.toml`. What needs the
 /// network is a check of its own, so that the others say what they find without it.
 fn deny() -> Result<(), String> {
-    let cargo = || Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
     let found = cargo().args(["deny", "--version"]).output();
     if !found.is_ok_and(|done| done.status.success()) {
         return Err("cargo-deny is missing: cargo install cargo-deny --locked".to_owned());
@@ -140,7 +170,7 @@ fn deny() -> Result<(), String> {
 }
 
 fn number(word: &str) -> Result<u64, String> {
-    word.parse().map_err(|_| format!("`{word}` is no number"))
+    word.parse().map_err(|_| format!("`{word}` is not a whole number"))
 }
 
 /// Runs a command, having said which.

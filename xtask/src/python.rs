@@ -3,7 +3,6 @@
 //! Three environments under `target/python`: one with the oldest Flower that is supported, one with the newest
 //! that resolves, and one without Flower at all. Only the newest plays the real federation on loopback.
 
-use std::env;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,9 +10,13 @@ use std::process::Command;
 
 /// Builds and tests everything.
 pub fn run() -> Result<(), String> {
-    let root =
-        Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("xtask has no parent folder")?;
-    let folder = target(root).join("python");
+    let root = crate::root();
+    let folder = crate::target().join("python");
+    println!(
+        "Installs maturin, pytest, pandas, polars and Flower from the Python package index into environments in {}: they \
+         build and test the Python package",
+        folder.display()
+    );
     fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
 
     let tools = Environment::new(&folder, "tools")?;
@@ -41,15 +44,10 @@ fn draws(root: &Path, folder: &Path) -> Result<PathBuf, String> {
     let file = folder.join("draws.json");
     let written =
         fs::File::create(&file).map_err(|error| format!("{}: {error}", file.display()))?;
-    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or("cargo".into()));
-    cargo.args(["run", "--quiet", "-p", "fedcote-sim", "--example", "draws"]);
-    call(cargo.current_dir(root).stdout(written))?;
+    let build = ["build", "--quiet", "--workspace", "--example", "draws"];
+    call(crate::cargo().args(build).current_dir(root))?;
+    call(Command::new(crate::target().join("debug/examples/draws")).stdout(written))?;
     Ok(file)
-}
-
-/// Cargo's target folder.
-fn target(root: &Path) -> PathBuf {
-    env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from)
 }
 
 /// A virtual environment of Python.

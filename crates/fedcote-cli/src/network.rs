@@ -92,8 +92,7 @@ pub fn run(args: Args) -> Result<(), Error> {
         })?;
         let title = format!("{}, round {}, seed {seed}", args.scenario, args.round);
         let drawing = map::map(&plan(layout, &network.positions(args.round), args.round, title));
-        fedcote_learn::checkpoint::write(file, drawing.document().as_bytes())
-            .map_err(Error::work)?;
+        fedcote_support::write(file, drawing.document().as_bytes()).map_err(Error::work)?;
     }
 
     crate::output::write(|mut out| {

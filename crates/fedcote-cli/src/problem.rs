@@ -84,7 +84,7 @@ impl Problem {
                 if !(0.0..=1.0).contains(value) {
                     return Err(refuse(&format!(
                         "client {id:?}: selection must be a probability from 0 to 1, is {}",
-                        fedcote::readable(*value)
+                        fedcote_support::readable(*value)
                     )));
                 }
             }

@@ -131,7 +131,7 @@ fn wrong_networks_are_refused_with_file_line_and_key() {
         ),
         (
             "standard_order = [\"wifi24\", \"6g\"]",
-            "s.toml:4: network.standard_order: unknown standard \"6g\"; did you mean \"4g\"?",
+            "s.toml:4: network.standard_order: unknown standard `6g`; did you mean `4g`?",
         ),
         (
             "[network.standards.5g]\nshadowing = [{ to_m = 100, sigma_db = 4 }, { from_m = 90, sigma_db = 8 }]",

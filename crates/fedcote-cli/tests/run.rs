@@ -156,7 +156,11 @@ fn two_shards_and_a_kill_are_one_command() {
     }
     let wrong = output(folder.path(), &["run", "mine.toml", "--out", "shared", "--shard", "3/2"]);
     assert_eq!(wrong.status.code(), Some(2));
-    assert!(text(&wrong.stderr).contains("expected I/N with 1 <= I <= N"), "{}", text(&wrong.stderr));
+    assert!(
+        text(&wrong.stderr).contains("expected I/N with 1 <= I <= N"),
+        "{}",
+        text(&wrong.stderr)
+    );
 }
 
 #[cfg(unix)]

@@ -22,13 +22,8 @@ pub enum Error {
         reason: String,
     },
     /// A file could not be written.
-    #[error("{}: {source}{}", path.display(), remedy(source))]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
+    #[error(transparent)]
+    Write(#[from] fedcote_support::WriteError),
     /// A file's contents are not what they should be.
     #[error("{}: at byte {offset}: {reason}", path.display())]
     Malformed {
@@ -39,20 +34,6 @@ pub enum Error {
         /// What was found, and what was expected.
         reason: String,
     },
-}
-
-/// What to do about a file that cannot be written, to follow what the system said.
-pub fn remedy(error: &std::io::Error) -> &'static str {
-    use std::io::ErrorKind as Kind;
-    match error.kind() {
-        Kind::StorageFull | Kind::QuotaExceeded | Kind::FileTooLarge => {
-            "; make room, then try again (a comparison goes on with --resume)"
-        }
-        Kind::ReadOnlyFilesystem | Kind::PermissionDenied => {
-            "; make it writable or choose another place, then try again (a comparison goes on with --resume)"
-        }
-        _ => "",
-    }
 }
 
 impl Error {

@@ -14,7 +14,12 @@ pub mod models;
 mod partition;
 pub mod train;
 
-pub use error::{Error, remedy};
+pub use error::Error;
 pub use evaluate::{ClassEvaluation, Evaluation, evaluate, gradient_over, loss_over};
 pub use kernels::Path;
 pub use partition::{Partition, partition};
+
+/// The README's example, compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,6 +1,6 @@
 //! What makes a description of a network valid.
 
-use fedcote::readable;
+use fedcote_support::readable;
 
 use crate::config::{ComputeTime, Kind, Mobility, NetworkConfig, PerClient};
 use crate::error::ConfigError;
@@ -56,10 +56,66 @@ fn per_client(
     }
 }
 
+/// The keys that only one kind of network reads, and which of them a description changes.
+macro_rules! keys_of_kinds {
+    ($($kind:ident: $($key:ident)+;)+) => {
+        const KEYS: &[(&str, Kind)] = &[$($((stringify!($key), Kind::$kind)),+),+];
+
+        impl NetworkConfig {
+            /// The first key that has another value than its default although this kind does not read it.
+            fn without_effect(&self) -> Option<&'static str> {
+                let default = Self::default();
+                let changed = [
+                    $($((stringify!($key), self.$key != default.$key)),+),+,
+                    ("device_failure", self.device_failure != default.device_failure),
+                    ("stragglers", self.stragglers != default.stragglers),
+                ];
+                let idle = |(key, changed): &&(&str, bool)| *changed && !self.kind.reads(key);
+                changed.iter().find(idle).map(|(key, _)| *key)
+            }
+        }
+    };
+}
+
+keys_of_kinds! {
+    Radio: outdoor_excess_loss_db rayleigh standard_order cell_radius_m building_width_m building_depth_m separation_m
+        base_station_height_m access_point_height_m device_height_m indoor_share positions mobility moving_share
+        speed_m_per_s pause_seconds stations standards;
+    Fixed: failure;
+    Trace: file after_trace;
+}
+
+impl Kind {
+    /// The only kind that reads this key of `[network]`; `None` if several do.
+    fn of_key(key: &str) -> Option<Self> {
+        KEYS.iter().find(|(name, _)| *name == key).map(|(_, kind)| *kind)
+    }
+
+    /// Whether this key of `[network]` has an effect on a network of this kind.
+    pub fn reads(self, key: &str) -> bool {
+        match Self::of_key(key) {
+            Some(kind) => kind == self,
+            None => self != Self::Perfect || !["device_failure", "stragglers"].contains(&key),
+        }
+    }
+}
+
 impl NetworkConfig {
     /// Whether this describes a network of so many clients; if not, what is wrong with it.
+    ///
+    /// A key that another kind reads must have its default value.
     pub fn check(&self, clients: usize) -> Result<(), ConfigError> {
         require(clients > 0, "kind", || "a network needs at least one client".into())?;
+        if let Some(key) = self.without_effect() {
+            let reason = match Kind::of_key(key) {
+                Some(kind) => {
+                    let kind = format!("{kind:?}").to_lowercase();
+                    format!("has no effect here: it belongs to kind = \"{kind}\"")
+                }
+                None => "has no effect here: with kind = \"perfect\" every upload arrives".into(),
+            };
+            return Err(ConfigError::new(key, reason));
+        }
         positive("deadline_seconds", self.deadline_seconds)?;
         positive("bits_per_parameter", self.bits_per_parameter)?;
         positive("round_seconds", self.round_seconds)?;
@@ -71,7 +127,7 @@ impl NetworkConfig {
                 Some(failure) => per_client("failure", failure, clients, probability),
                 None => Err(ConfigError::new(
                     "failure",
-                    "is missing: kind = \"fixed\" needs a failure probability, or a list with one a client",
+                    "is missing: kind = \"fixed\" needs a failure probability, or a list with one per client",
                 )),
             },
             Kind::Trace => require(self.file.is_some(), "file", || {
@@ -176,7 +232,7 @@ impl NetworkConfig {
             finite(&key("y_m"), station.y_m)?;
             not_negative(&key("height_m"), station.height_m)?;
         }
-        // All that are described, used or not: a slip should not wait for its first use.
+        // All that are described, used or not: a typo should not wait for its first use.
         for (name, config) in &self.standards {
             self.check_standard(&config.resolve(name)?)?;
         }

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use fedcote_support::suggestion;
+
 /// A value of the configuration that makes no sense.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("network.{key}: {reason}")]
@@ -17,15 +19,9 @@ impl ConfigError {
         Self { key: key.into(), reason: reason.into() }
     }
 
-    /// A name that nobody knows, with the nearest one that somebody does, or all of them.
+    /// An unknown name, with the nearest known one, or all of them.
     pub(crate) fn unknown(key: impl Into<String>, what: &str, name: &str, known: &[&str]) -> Self {
-        let near = |other: &&&str| strsim::damerau_levenshtein(name, other) <= 1 + name.len() / 3;
-        let distance = |other: &&&str| strsim::damerau_levenshtein(name, other);
-        let remedy = match known.iter().filter(near).min_by_key(distance) {
-            Some(nearest) => format!("did you mean \"{nearest}\"?"),
-            None => format!("known are {}", known.join(", ")),
-        };
-        Self::new(key, format!("unknown {what} \"{name}\"; {remedy}"))
+        Self::new(key, format!("unknown {what} `{name}`{}", suggestion(name, known)))
     }
 }
 

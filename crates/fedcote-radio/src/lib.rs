@@ -47,3 +47,8 @@ pub use geometry::{Area, Point};
 pub use link::{LinkBudget, outage};
 pub use network::{Layout, Network, Place, Source};
 pub use standard::{PRESETS, ShadowingRange, Standard, StandardConfig};
+
+/// The README's example, compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -26,8 +26,6 @@ fn what_is_written_reads_back() {
         kind = "radio"
         positions = [[0, 1], [2.5, -3], [30, 0], [30, 1]]
         device_failure = [0, 0.1, 0.2, 1]
-        failure = 1
-        file = "trace.csv"
         standard_order = ["mine", "4g"]
         stragglers = { compute = "log-normal", mean_seconds = 0.2 }
         stations.roof = { x_m = 30, y_m = 0, height_m = 12 }
@@ -41,13 +39,68 @@ fn what_is_written_reads_back() {
     );
     config.check(4).unwrap();
     assert_eq!(config.stragglers.compute, ComputeTime::LogNormal);
-    assert_eq!(config.failure, Some(PerClient::All(1.0)));
     let text = toml::to_string(&config).unwrap();
     assert_eq!(read(&text), config, "{text}");
     assert_eq!(
         read(&toml::to_string(&NetworkConfig::default()).unwrap()),
         NetworkConfig::default()
     );
+}
+
+/// Such keys used to be accepted and ignored.
+#[test]
+fn keys_of_another_kind_are_refused() {
+    for (text, key, reason) in [
+        ("failure = 0.5", "failure", "it belongs to kind = \"fixed\""),
+        ("file = \"trace.csv\"", "file", "it belongs to kind = \"trace\""),
+        ("after_trace = \"hold\"", "after_trace", "it belongs to kind = \"trace\""),
+        ("kind = \"fixed\"\nfailure = 0\nfile = \"a\"", "file", "it belongs to kind = \"trace\""),
+        (
+            "kind = \"trace\"\nfile = \"a\"\nfailure = 0",
+            "failure",
+            "it belongs to kind = \"fixed\"",
+        ),
+        (
+            "kind = \"perfect\"\ncell_radius_m = 100",
+            "cell_radius_m",
+            "it belongs to kind = \"radio\"",
+        ),
+        ("kind = \"perfect\"\nmobility = \"walk\"", "mobility", "it belongs to kind = \"radio\""),
+        (
+            "kind = \"fixed\"\nfailure = 0\nstandards.4g.power_dbm = 1",
+            "standards",
+            "it belongs to kind = \"radio\"",
+        ),
+        (
+            "kind = \"perfect\"\ndevice_failure = 0.1",
+            "device_failure",
+            "with kind = \"perfect\" every upload arrives",
+        ),
+        (
+            "kind = \"perfect\"\nstragglers.compute = \"exponential\"",
+            "stragglers",
+            "with kind = \"perfect\" every upload arrives",
+        ),
+    ] {
+        let expected =
+            ConfigError { key: key.into(), reason: format!("has no effect here: {reason}") };
+        assert_eq!(refusal(text), expected, "{text}");
+    }
+}
+
+/// What the program writes has all keys at their defaults, those of other kinds too.
+#[test]
+fn defaults_of_other_kinds_are_accepted() {
+    for text in
+        ["kind = \"perfect\"", "kind = \"fixed\"\nfailure = 0.5", "kind = \"trace\"\nfile = \"a\""]
+    {
+        let written = toml::to_string(&read(text)).unwrap();
+        assert!(written.contains("cell_radius_m"));
+        read(&written).check(4).unwrap();
+    }
+    // What every kind reads.
+    let text = "kind = \"fixed\"\nfailure = 0.5\ndevice_failure = 0.1\ndeadline_seconds = 0.2\nbits_per_parameter = 8";
+    read(text).check(4).unwrap();
 }
 
 #[test]
@@ -94,12 +147,12 @@ fn wrong_values_are_refused_by_key() {
         (
             "standard_order = ['5gg']",
             "standard_order",
-            "unknown standard \"5gg\"; did you mean \"5g\"?",
+            "unknown standard `5gg`; did you mean `5g`?",
         ),
         (
             "standard_order = ['bluetooth']",
             "standard_order",
-            "unknown standard \"bluetooth\"; known are wifi24, wifi5, 4g, 5g",
+            "unknown standard `bluetooth`; expected one of wifi24, wifi5, 4g, 5g",
         ),
         (
             "standards.mine.power_dbm = 3",
@@ -109,12 +162,12 @@ fn wrong_values_are_refused_by_key() {
         (
             "standards.mine.like = 'wifi42'",
             "standards.mine.like",
-            "unknown preset \"wifi42\"; did you mean \"wifi24\"?",
+            "unknown preset `wifi42`; did you mean `wifi24`?",
         ),
         (
             "standards.4g.station = 'base-station'",
             "standards.4g.station",
-            "unknown station \"base-station\"; did you mean \"base_station\"?",
+            "unknown station `base-station`; did you mean `base_station`?",
         ),
         (
             "stations.access_point.x_m = 3",
@@ -233,7 +286,7 @@ fn fixed_and_perfect_fail_as_told() {
     assert_eq!(failures, [0.5, 0.625, 1.0]);
     assert!(!network.moves() && network.positions(0).is_empty() && network.layout().is_none());
 
-    let perfect = NetworkConfig { kind: Kind::Perfect, ..fixed };
+    let perfect = NetworkConfig { kind: Kind::Perfect, ..NetworkConfig::default() };
     Network::new(&perfect, 3, 10, 1, ".".as_ref()).unwrap().failures(9, &mut failures);
     assert_eq!(failures, [0.0; 3]);
 }

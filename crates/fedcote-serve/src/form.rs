@@ -82,9 +82,8 @@ impl Form {
         }
         let overrides: Vec<String> =
             self.settings.iter().map(|(key, value)| format!("{key}={value}")).collect();
-        let walk = walks.then(|| "network.mobility=walk".to_owned());
-        let all: Vec<String> = walk.into_iter().chain(overrides.iter().cloned()).collect();
-        let scenario = Scenario::parse(&self.preset, preset.text, &all, Path::new("."));
+        let text = if walks { &preset.walking() } else { preset.text };
+        let scenario = Scenario::parse(&self.preset, text, &overrides, Path::new("."));
         let scenario = scenario.map_err(|error| match error {
             fedcote_sim::Error::Scenario { place, reason } => {
                 let key = place.strip_prefix("--set ").unwrap_or(&place);

@@ -189,14 +189,14 @@ impl Site {
         // Written at once: it is what the run is begun by, and the run has its page before its process has got so far.
         let mut words = vec!["run".to_owned(), form.preset.clone()];
         words.extend(overrides.into_iter().flat_map(|assignment| ["--set".to_owned(), assignment]));
-        let begun_by = comparison::made_by(&comparison::command(words));
+        let begun_by = comparison::made_by(&fedcote_support::command(words));
         let started = scenario
             .rooted()
             .map_err(Refusal::failed)
             .map(|scenario| format!("{begun_by}\n{}", scenario.to_toml()))
             .and_then(|text| {
                 let file = path.join("scenario.toml");
-                fedcote_learn::checkpoint::write(&file, text.as_bytes()).map_err(Refusal::failed)
+                fedcote_support::write(&file, text.as_bytes()).map_err(Refusal::failed)
             })
             .and_then(|()| {
                 let started = self.children.resume(&form.name, &path);

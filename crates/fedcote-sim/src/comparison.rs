@@ -98,8 +98,7 @@ pub fn compare(
         );
         return Err(Error::folder(out, reason));
     }
-    // A report is written without a lock.
-    fedcote_learn::checkpoint::sweep(out, is_alive).map_err(Error::io(out))?;
+    fedcote_support::sweep(out).map_err(Error::io(out))?;
     // Every folder is checked before the first round is played.
     let folders = open(&context, out, &runs)?;
     let file = out.join("scenario.toml");
@@ -189,7 +188,7 @@ fn open(context: &Context, out: &Path, runs: &[RunId]) -> Result<Vec<RunFolder>,
 }
 
 fn write(path: &Path, contents: &[u8]) -> Result<(), Error> {
-    Ok(fedcote_learn::checkpoint::write(path, contents)?)
+    Ok(fedcote_support::write(path, contents)?)
 }
 
 fn remove(path: &Path) -> Result<(), Error> {
@@ -197,21 +196,6 @@ fn remove(path: &Path) -> Result<(), Error> {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::io(path)(error)),
         _ => Ok(()),
     }
-}
-
-/// Whether another process has this number, as far as the system tells.
-fn is_alive(process: u32) -> bool {
-    process != std::process::id() && Path::new("/proc").join(process.to_string()).exists()
-}
-
-/// The command with these words, as a shell reads it.
-pub fn command(words: impl IntoIterator<Item = String>) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./,:".contains(c);
-    let quoted = words.into_iter().map(|word| match !word.is_empty() && word.chars().all(plain) {
-        true => word,
-        false => format!("'{}'", word.replace('\'', "'\\''")),
-    });
-    std::iter::once("fedcote".to_owned()).chain(quoted).collect::<Vec<_>>().join(" ")
 }
 
 /// The first line of `scenario.toml`: the command that began the comparison.

@@ -22,7 +22,7 @@ pub enum Error {
         reason: String,
     },
     /// Reading or writing failed.
-    #[error("{}: {source}{}", path.display(), fedcote_learn::remedy(source))]
+    #[error("{}: {source}{}", path.display(), fedcote_support::remedy(source))]
     Io {
         /// The file or folder.
         path: PathBuf,
@@ -69,6 +69,12 @@ pub enum Error {
     },
 }
 
+impl From<fedcote_support::WriteError> for Error {
+    fn from(fedcote_support::WriteError { path, source }: fedcote_support::WriteError) -> Self {
+        Self::Io { path, source }
+    }
+}
+
 impl Error {
     /// Wraps what the system said about a path.
     pub fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Self + '_ {
@@ -88,7 +94,7 @@ impl Error {
                 | Self::Task { .. }
                 | Self::NobodyCanArrive { .. }
                 | Self::NothingArrives { .. }
-                | Self::Learning(fedcote_learn::Error::Write { .. })
+                | Self::Learning(fedcote_learn::Error::Write(_))
         )
     }
 }

@@ -37,7 +37,7 @@ pub use scenario::Scenario;
 pub use task::{Task, Tasks};
 pub use world::World;
 
-/// The code of the guides, compiled and run.
+/// The code of the guides and of the README, compiled and run.
 #[cfg(doctest)]
 mod guides {
     #[doc = include_str!("../../../docs/guide/rust.md")]
@@ -46,4 +46,6 @@ mod guides {
     struct AddingAScheme;
     #[doc = include_str!("../../../docs/guide/network.md")]
     struct Network;
+    #[doc = include_str!("../README.md")]
+    struct Readme;
 }

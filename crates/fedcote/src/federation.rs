@@ -3,8 +3,10 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
+use fedcote_support::readable;
+
 use crate::chunks;
-use crate::error::{Error, check_length, readable};
+use crate::error::{Error, check_length};
 
 /// The largest label count, 2⁵³: up to here every whole number is exact.
 const MAX_COUNT: f64 = 9_007_199_254_740_992.0;

@@ -5,8 +5,7 @@
 mod bench;
 mod faults;
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 use std::time::Instant;
 
 use bench::Bench;
@@ -14,9 +13,7 @@ use faults::Fault;
 
 /// Injects so many faults; `seed` decides which, and is printed so that a failure can be had again.
 pub fn run(count: u64, seed: u64) -> Result<(), String> {
-    let root =
-        Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("xtask has no parent folder")?;
-    let program = build(root)?;
+    let program = build()?;
     let folder = std::env::temp_dir().join(format!("fedcote-torture-{}", std::process::id()));
     println!("{count} faults with seed {seed} in {}", folder.display());
     let bench = Bench::new(&program, &folder)?;
@@ -50,15 +47,13 @@ pub fn run(count: u64, seed: u64) -> Result<(), String> {
 }
 
 /// The program under test: `FEDCOTE_TORTURE_PROGRAM`, or the one built from here.
-fn build(root: &Path) -> Result<PathBuf, String> {
+fn build() -> Result<PathBuf, String> {
     if let Some(program) = std::env::var_os("FEDCOTE_TORTURE_PROGRAM") {
         return Ok(program.into());
     }
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
-    crate::run(cargo.args(["build", "--quiet", "-p", "fedcote-cli"]).current_dir(root))?;
-    let target =
-        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-    Ok(target.join("debug/fedcote"))
+    let build = ["build", "--quiet", "--workspace", "--bin", "fedcote"];
+    crate::run(crate::cargo().args(build).current_dir(crate::root()))?;
+    Ok(crate::target().join("debug/fedcote"))
 }
 
 /// Random numbers: SplitMix64.

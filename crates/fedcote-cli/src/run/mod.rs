@@ -7,9 +7,10 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use fedcote_sim::comparison::{Control, Shard, command, compare};
+use fedcote_sim::comparison::{Control, Shard, compare};
 use fedcote_sim::scenario::{PRESETS, Preset};
 use fedcote_sim::{Classifications, Scenario};
+use fedcote_support::command;
 
 use crate::arguments::{Seeds, whole};
 use crate::error::Error;

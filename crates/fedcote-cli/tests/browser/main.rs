@@ -194,8 +194,9 @@ fn the_playground_says_what_the_command_says() {
     let server = Server::start(folder.path());
     let mut browser = Browser::start();
     browser.open(&format!("{}/playground", server.address));
-    let settled =
-        "document.body.dataset.answered === document.getElementById('document').textContent";
+    // The answer to the last change is shown. Comparing the text of the question used to take a page whose rows were made
+    // again for the same question, and still empty, for one that shows the answer.
+    let settled = "document.body.dataset.asked && document.body.dataset.asked === document.body.dataset.answered";
     browser.wait(settled);
     let before =
         browser.text("document.querySelector('#clients li:nth-child(3) b.selection').textContent");

@@ -320,7 +320,7 @@ fn same_keys(table: &str, fields: &[Entry]) {
         table => format!("[{table}]\nqqqqqqqqqqqqqqqqqqqqqqqqqqqq = 1"),
     };
     let refused = String::from_utf8(ask(&wrong).stderr).expect("text");
-    let (_, known) = refused.split_once("known are ").unwrap_or_else(|| panic!("{refused}"));
+    let (_, known) = refused.split_once("expected one of ").unwrap_or_else(|| panic!("{refused}"));
     let known: Vec<&str> = known.trim_end().split(", ").collect();
     for Entry { name, .. } in fields {
         assert!(known.contains(&name.as_str()), "[{table}] {name} is no key: {refused}");

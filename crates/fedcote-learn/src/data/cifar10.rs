@@ -9,10 +9,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use fedcote_support::{WriteError, write};
 use flate2::read::MultiGzDecoder;
 
 use super::{Dataset, Shape, Split, Standard, md5::md5};
-use crate::{Error, checkpoint};
+use crate::Error;
 
 /// The files that hold training samples, and the one that tests.
 pub const FILES: [&str; 6] = [
@@ -59,7 +60,7 @@ pub fn load(asked: &Path) -> Result<Dataset, Error> {
             })?;
             append(&path, &bytes, &mut split)?;
         }
-        Ok(split)
+        Ok::<_, Error>(split)
     };
     Ok(Dataset { name: "cifar10".into(), train: split(&FILES[..5])?, test: split(&FILES[5..])? })
 }
@@ -110,9 +111,9 @@ pub fn unpack(archive: &Path, bytes: &[u8], folder: &Path) -> Result<(), Error> 
         return Err(Error::file(archive, reason));
     }
     let members = members(archive, MultiGzDecoder::new(bytes))?;
-    fs::create_dir_all(folder).map_err(|source| Error::Write { path: folder.into(), source })?;
+    fs::create_dir_all(folder).map_err(|source| WriteError { path: folder.into(), source })?;
     for (name, contents) in members {
-        checkpoint::write(&folder.join(name), &contents)?;
+        write(&folder.join(name), &contents)?;
     }
     Ok(())
 }

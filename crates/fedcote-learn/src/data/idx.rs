@@ -12,7 +12,7 @@ use std::{
 use flate2::read::MultiGzDecoder;
 
 use super::{Dataset, Shape, Split, Standard};
-use crate::{Error, checkpoint};
+use crate::Error;
 
 /// The most values that a file may hold: sixteen times EMNIST, and small enough to fit in memory.
 const MOST: u64 = 1 << 34;
@@ -124,7 +124,7 @@ pub fn write(folder: &Path, data: &Dataset) -> Result<(), Error> {
             let mut bytes = vec![0, 0, 8, dimensions.len() as u8];
             bytes.extend(dimensions.iter().flat_map(|&size| (size as u32).to_be_bytes()));
             bytes.extend(values);
-            checkpoint::write(&path, &bytes)?;
+            fedcote_support::write(&path, &bytes)?;
         }
     }
     Ok(())
@@ -211,7 +211,7 @@ pub(super) fn dataset(
     let standards =
         standards.unwrap_or_else(|| Standard::measure(&train_images.values, shape.channels));
     let split = |images: File, labels: File, standards| {
-        Ok(Split {
+        Ok::<_, Error>(Split {
             labels: relabel(labels, &images, &ranks)?,
             images: images.values,
             shape,

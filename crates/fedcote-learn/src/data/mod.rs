@@ -11,6 +11,7 @@
 pub mod cifar10;
 pub mod idx;
 pub mod md5;
+#[cfg(feature = "mnist")]
 mod mnist;
 mod spec;
 mod synthetic;
@@ -186,7 +187,14 @@ pub fn load(spec: &DataSpec, base: &Path) -> Result<Arc<Dataset>, Error> {
     spec.check()?;
     let folder = || base.join(spec.path.as_deref().unwrap_or(Path::new("")));
     match spec.set {
+        #[cfg(feature = "mnist")]
         SetKind::Mnist => Ok(mnist::load()),
+        #[cfg(not(feature = "mnist"))]
+        SetKind::Mnist => Err(Error::setting(
+            "data.set",
+            "\"mnist\" is not part of this program; build it with the feature `mnist` of fedcote-learn, or choose \
+             another set",
+        )),
         SetKind::Cifar10 => cifar10::load(&folder()).map(Arc::new),
         SetKind::Idx => idx::load(&folder()).map(Arc::new),
         SetKind::Synthetic => synthetic::generate(spec).map(Arc::new),

@@ -153,12 +153,10 @@ fn names(runs: &[Run]) -> Vec<String> {
 
 /// Writes a file whole or not at all.
 fn save(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    fedcote_learn::checkpoint::write(path, bytes).map_err(|error| match error {
-        fedcote_learn::Error::Write { path, source } => {
-            Error::File { path, action: "write", source }
-        }
-        other => {
-            Error::File { path: path.into(), action: "write", source: std::io::Error::other(other) }
-        }
-    })
+    let failed = |error: fedcote_support::WriteError| Error::File {
+        path: error.path,
+        action: "write",
+        source: error.source,
+    };
+    fedcote_support::write(path, bytes).map_err(failed)
 }

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use fedcote_support::quoted;
+
 use super::figures::{Figure, accuracy_lines, dynamic, figures, tail_dots};
 use super::{names, table};
 use crate::folder::Run;
@@ -199,26 +201,16 @@ fn one(
             "<p>The same numbers, bit for bit, come from the scenario above with fedcote{}:</p>\
              <pre tabindex=\"0\"><code>fedcote run {}</code></pre>",
             Escaped(&version),
-            Escaped(&shell(&format!("{path}/scenario.toml")))
+            Escaped(&quoted(&format!("{path}/scenario.toml")))
         );
     }
     let _ = write!(
         repeat,
         "<p>This report comes from the files in the run folder:</p>\
          <pre tabindex=\"0\"><code>fedcote report {}</code></pre>",
-        Escaped(&shell(&path))
+        Escaped(&quoted(&path))
     );
     section("repeat", "How to repeat it", &repeat);
-}
-
-/// A word for a shell.
-fn shell(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
-    if word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
-    }
 }
 
 fn show(figure: &Figure, prefix: &str) -> String {

@@ -34,7 +34,7 @@ function question() {
 
 const text = (asked) => `{"selected": ${asked.selected}, "clients": [\n${asked.clients.map((client) => `  ${JSON.stringify(client)}`).join(",\n")}]}`;
 
-/** The rows of clients, made anew when their number or labels change. */
+/** The rows of clients, made again when their number or labels change. */
 function rows(asked) {
   const items = asked.clients.map((client, index) => {
     const id = `failure-${index}`;
@@ -61,6 +61,8 @@ function show(asked, answer) {
   const { fedavg, fedcote, labels } = answer;
   asked.clients.forEach((client, index) => {
     const row = find("clients").children[index];
+    // There are fewer clients by now; the answer about them follows.
+    if (!row) return;
     row.querySelector("output").textContent = client.failure.toFixed(2);
     const pair = (kind) => {
       const cell = row.querySelector(`b.${kind}`);
@@ -95,16 +97,19 @@ function show(asked, answer) {
   find("warnings").replaceChildren(...answer.warnings.map((warning) => html("li", {}, warning)));
 }
 
-const compute = latest(async (asked) => {
+const compute = latest(async (asked, number) => {
   try {
     show(asked, await ask("/api/playground", asked));
     complain(null);
   } catch (error) {
     complain(error.message);
   }
-  // Tells a reader of the page that what is shown is up to date.
-  document.body.dataset.answered = text(asked);
+  document.body.dataset.answered = number;
 });
+
+/** The number of questions so far. The page is up to date when `data-answered` has reached `data-asked`: the text of the
+ * question cannot tell, because rows that were made again wait for the answer to a question that may be the same. */
+let questions = 0;
 
 function update() {
   const asked = question();
@@ -115,7 +120,8 @@ function update() {
     const row = find("clients").children[index];
     if (row) row.querySelector("output").textContent = client.failure.toFixed(2);
   });
-  compute(asked);
+  document.body.dataset.asked = ++questions;
+  compute(asked, questions);
 }
 
 function rebuild() {

@@ -27,7 +27,7 @@ pub fn save(
 ) -> Result<(), Error> {
     let contents = contents(round, seconds, saved, seals)
         .map_err(|error| Error::folder(path, error.to_string()))?;
-    Ok(fedcote_learn::checkpoint::write(path, &contents)?)
+    Ok(fedcote_support::write(path, &contents)?)
 }
 
 /// The bytes of the file.

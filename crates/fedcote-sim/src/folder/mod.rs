@@ -126,7 +126,7 @@ impl RunFolder {
                 }
                 fs::create_dir_all(&path).map_err(Error::io(&path))?;
                 let text = toml::to_string(&config).expect("plain values");
-                fedcote_learn::checkpoint::write(&file, text.as_bytes())?;
+                fedcote_support::write(&file, text.as_bytes())?;
             }
             Err(error) => return Err(Error::io(&file)(error)),
         }
@@ -257,8 +257,7 @@ impl RunFolder {
     /// Removes files that a run left half-written when it was killed.
     pub fn sweep(&self) -> Result<(), Error> {
         for folder in [&self.path, &self.path.join("checkpoint")] {
-            // Whoever wrote here had the lock, and has it no more.
-            fedcote_learn::checkpoint::sweep(folder, |_| false).map_err(Error::io(folder))?;
+            fedcote_support::sweep(folder).map_err(Error::io(folder))?;
         }
         Ok(())
     }
@@ -266,7 +265,7 @@ impl RunFolder {
     /// Writes a JSON file of that name as a whole.
     pub fn write_json(&self, name: &str, value: &impl Serialize) -> Result<(), Error> {
         let text = serde_json::to_vec(value).expect("plain data");
-        Ok(fedcote_learn::checkpoint::write(&self.path.join(name), &text)?)
+        Ok(fedcote_support::write(&self.path.join(name), &text)?)
     }
 
     fn checkpoint_file(&self) -> PathBuf {

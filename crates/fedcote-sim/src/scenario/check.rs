@@ -2,8 +2,9 @@
 
 use fedcote::privacy::Geometric;
 use fedcote_learn::data::Shape;
+use fedcote_support::suggestion;
 
-use super::{LocalSteps, Scenario, remedy};
+use super::{LocalSteps, Scenario};
 use crate::scheme::NAMED;
 
 /// Step sizes that single precision can tell from 0 and from infinity, with room to spare.
@@ -105,7 +106,7 @@ impl Scenario {
         if let Some(name) = self.schemes.iter().map(|(name, _)| name).find(meant) {
             let listed: Vec<&str> =
                 general.schemes.iter().map(String::as_str).chain(known).collect();
-            let reason = format!("no scheme `{name}` is compared{}", remedy(name, &listed));
+            let reason = format!("no scheme `{name}` is compared{}", suggestion(name, &listed));
             return Err((format!("scheme.{name}"), reason));
         }
         Ok(())

@@ -12,14 +12,14 @@ use std::path::{Path, PathBuf};
 use fedcote::estimate::EstimatorKind;
 use fedcote_learn::data::{DataSpec, SetKind, Shape};
 use fedcote_learn::models::ModelSpec;
-use fedcote_radio::NetworkConfig;
+use fedcote_radio::{Kind, NetworkConfig};
+use fedcote_support::suggestion;
 use serde::{Deserialize, Deserializer, Serialize};
 use toml::{Table, Value};
 
 pub use presets::{PRESETS, Preset};
 use source::Source;
 pub use source::plain;
-pub(crate) use source::remedy;
 
 use crate::Error;
 use crate::hostile::{Guard, Hostile};
@@ -196,10 +196,8 @@ impl Scenario {
     /// Loads a preset or a file, with overrides of the form `a.b=value`.
     pub fn load(name: &str, overrides: &[String]) -> Result<Self, Error> {
         if let Some((preset, walks)) = Preset::find(name) {
-            let walk = walks.then(|| "network.mobility=walk".to_owned());
-            let overrides: Vec<String> =
-                walk.into_iter().chain(overrides.iter().cloned()).collect();
-            return Self::parse(name, preset.text, &overrides, Path::new("."));
+            let text = if walks { &preset.walking() } else { preset.text };
+            return Self::parse(name, text, overrides, Path::new("."));
         }
         let path = Path::new(name);
         match std::fs::read_to_string(path) {
@@ -212,7 +210,7 @@ impl Scenario {
                 let presets: Vec<&str> = presets.iter().map(String::as_str).collect();
                 let reason = match error.kind() {
                     std::io::ErrorKind::NotFound => {
-                        format!("no such file or preset{}", remedy(name, &presets))
+                        format!("no such file or preset{}", suggestion(name, &presets))
                     }
                     std::io::ErrorKind::InvalidData => "not a text file".to_owned(),
                     _ => error.to_string(),
@@ -236,6 +234,13 @@ impl Scenario {
         let model = source.read("model", section("model")?, &[])?;
         let training = source.read("training", section("training")?, &[])?;
         let mut network = section("network")?;
+        // Another kind on top of a file: what the file says about its own kind is beside the point.
+        if source.overrides("network.kind")
+            && let Some(kind) =
+                network.get("kind").and_then(|kind| Kind::deserialize(kind.clone()).ok())
+        {
+            network.retain(|key, _| kind.reads(key) || source.overrides(&format!("network.{key}")));
+        }
         let mut server = Table::new();
         for key in SERVER_KEYS {
             if let Some(value) = network.remove(key) {

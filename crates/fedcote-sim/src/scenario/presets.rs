@@ -11,10 +11,7 @@ pub struct Preset {
 
 macro_rules! preset {
     ($name:literal) => {
-        Preset {
-            name: $name,
-            text: include_str!(concat!("../../../../scenarios/", $name, ".toml")),
-        }
+        Preset { name: $name, text: include_str!(concat!("../../scenarios/", $name, ".toml")) }
     };
 }
 
@@ -34,6 +31,11 @@ impl Preset {
         let still = name.strip_suffix("-dynamic");
         let base = still.unwrap_or(name);
         PRESETS.iter().find(|preset| preset.name == base).map(|preset| (*preset, still.is_some()))
+    }
+
+    /// The file's text with walking clients.
+    pub fn walking(&self) -> String {
+        self.text.replace("[network]\n", "[network]\nmobility = \"walk\"\n")
     }
 
     /// The names of all presets.

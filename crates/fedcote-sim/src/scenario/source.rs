@@ -1,5 +1,6 @@
 //! The text of a scenario with its overrides, and where in it a mistake stands.
 
+use fedcote_support::suggestion;
 use serde::de::DeserializeOwned;
 use toml::de::{DeTable, DeValue};
 use toml::{Spanned, Table, Value};
@@ -92,7 +93,7 @@ impl Source {
             }
             let reason = match (message.starts_with("unknown variant"), quoted.split_first()) {
                 (true, Some((wrong, known))) => {
-                    format!("`{wrong}` is not known{}", remedy(wrong, known))
+                    format!("`{wrong}` is not known{}", suggestion(wrong, known))
                 }
                 _ => plain(&message),
             };
@@ -100,12 +101,18 @@ impl Source {
         })
     }
 
-    /// The error for a key that nobody knows.
+    /// Whether an override sets this key, or a part of it.
+    pub fn overrides(&self, path: &str) -> bool {
+        let inside = |rest: &str| rest.is_empty() || rest.starts_with('.');
+        self.overrides.iter().any(|set| set.strip_prefix(path).is_some_and(inside))
+    }
+
+    /// The error for an unknown key.
     pub fn unknown_key(&self, parent: &str, key: &str, known: &[&str]) -> Error {
         let path = join(parent, key);
         let remedy = match super::elsewhere(key) {
             Some(place) => format!("; did you mean `{place}`?"),
-            None => remedy(key, known),
+            None => suggestion(key, known),
         };
         let place = self.place(&path);
         // An override says itself which key it is.
@@ -206,18 +213,4 @@ pub fn plain(message: &str) -> String {
         Some(format!("{}{found} is not {wanted}{after}", &message[..at]))
     };
     read().unwrap_or_else(|| message.to_owned())
-}
-
-/// What to write instead: the nearest known word, or all of them.
-pub fn remedy(wrong: &str, known: &[&str]) -> String {
-    let nearest = known
-        .iter()
-        .map(|&word| (strsim::damerau_levenshtein(wrong, word), word))
-        .min()
-        .filter(|&(distance, word)| distance <= 1 + word.len().min(wrong.len()) / 3);
-    match nearest {
-        Some((_, word)) => format!("; did you mean `{word}`?"),
-        None if known.is_empty() => String::new(),
-        None => format!("; known are {}", known.join(", ")),
-    }
 }

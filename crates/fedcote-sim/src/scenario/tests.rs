@@ -89,6 +89,51 @@ fn a_model_larger_than_memory_is_refused() {
     }
 }
 
+/// `network.failure` without `kind = "fixed"` used to be ignored. Whoever sets another kind on top of a file does not
+/// mean the file's keys for its own kind, but does mean the keys that are set beside it.
+#[test]
+fn an_override_of_the_kind_drops_what_the_file_says_about_its_own() {
+    let load = |name: &str, overrides: &[&str]| {
+        let overrides: Vec<String> = overrides.iter().map(|&text| text.to_owned()).collect();
+        Scenario::load(name, &overrides)
+    };
+    for name in ["paper-calibrated", "paper-dynamic", "quickstart-dynamic", "cifar10"] {
+        let perfect = load(name, &["network.kind=perfect"]).unwrap().network;
+        assert_eq!(perfect.outdoor_excess_loss_db, 0.0);
+        assert_eq!(perfect.mobility, fedcote_radio::Mobility::None);
+        let fixed = load(name, &["network.failure=0.5", "network.kind=fixed"]).unwrap().network;
+        assert_eq!(fixed.failure, Some(fedcote_radio::PerClient::All(0.5)));
+        // Keys that every kind reads stay.
+        let preset = load(name, &[]).unwrap().network;
+        assert_eq!(fixed.deadline_seconds, preset.deadline_seconds);
+    }
+    for (overrides, told) in [
+        (
+            &["network.failure=0.5"][..],
+            "--set network.failure: has no effect here: it belongs to kind = \"fixed\"",
+        ),
+        (
+            &["network.kind=perfect", "network.cell_radius_m=100"][..],
+            "--set network.cell_radius_m: has no effect here: it belongs to kind = \"radio\"",
+        ),
+        (
+            &["network.kind=perfect", "network.standards.4g.power_dbm=1"][..],
+            "has no effect here: it belongs to kind = \"radio\"",
+        ),
+        (&["network.kind=perfct"][..], "did you mean `perfect`?"),
+    ] {
+        let error = load("paper-calibrated", overrides).unwrap_err().to_string();
+        assert!(error.contains(told), "{overrides:?}: {error}");
+    }
+    assert_eq!(
+        refusal("[network]\nkind = \"perfect\"\ncell_radius_m = 100\n"),
+        "mine.toml:3: network.cell_radius_m: has no effect here: it belongs to kind = \"radio\""
+    );
+    // What the program prints is read again.
+    let printed = load("paper-calibrated", &["network.kind=perfect"]).unwrap().to_toml();
+    Scenario::parse("mine.toml", &printed, &[], Path::new(".")).unwrap();
+}
+
 #[test]
 fn overrides_are_blamed_for_their_own_mistakes() {
     assert_eq!(

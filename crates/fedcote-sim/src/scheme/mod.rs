@@ -26,8 +26,6 @@ pub use kinds::{
 pub use named::NAMED;
 use named::named;
 
-use crate::scenario::remedy;
-
 /// A scheme with everything decided.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scheme {
@@ -110,7 +108,7 @@ impl Schemes {
 }
 
 fn known(wrong: &str) -> String {
-    remedy(wrong, &NAMED.map(|(name, _)| name))
+    fedcote_support::suggestion(wrong, &NAMED.map(|(name, _)| name))
 }
 
 impl Scheme {
@@ -202,7 +200,7 @@ impl Scheme {
             if value.is_some_and(|value| !(low..=high).contains(&value)) {
                 let range = match high {
                     f64::MAX => "a number of 0 or more".to_owned(),
-                    _ => format!("from {low} to {}", fedcote::readable(high)),
+                    _ => format!("from {low} to {}", fedcote_support::readable(high)),
                 };
                 return Err((key.to_owned(), format!("must be {range}")));
             }

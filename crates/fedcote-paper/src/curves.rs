@@ -1,0 +1,152 @@
+//! Figures 2, 8 and 9: curves over rounds, with bands over seeds.
+
+use std::collections::BTreeMap;
+
+use fedcote_plot::axis::Format;
+use fedcote_plot::lines::{Lines, Point, Series};
+use fedcote_plot::panel::{Panel, figure};
+use fedcote_plot::theme;
+use fedcote_sim::RoundReport;
+use fedcote_sim::summary::Spread;
+
+use crate::artefact::{Curve, Grid};
+use crate::document::Document;
+use crate::error::Error;
+use crate::runs::{Run, Store};
+use crate::tables;
+
+/// Width of figures in pixels.
+pub const WIDTH: f64 = 960.0;
+
+/// Draws the runs of a grid, a panel a column; `None` if some have not ended.
+pub fn draw(
+    curve: Curve,
+    title: String,
+    grid: &Grid,
+    seeds: &[u64],
+    store: &Store,
+) -> Result<Option<Document>, Error> {
+    let Some(cells) = tables::read(grid, seeds, store)? else { return Ok(None) };
+    let names: Vec<&str> = grid.rows.iter().map(|row| row.name.as_str()).collect();
+    let styles = theme::styles(&names);
+    let mut panels = Vec::new();
+    let mut summaries = Vec::new();
+    for (at, column) in grid.columns.iter().enumerate() {
+        let mut lines = Lines::new(&column.paper);
+        lines.x_label = "round".into();
+        (lines.y_label, lines.format) = match curve {
+            Curve::Accuracy => ("test accuracy".into(), Format::Percent),
+            Curve::MeanLoss => ("training loss, mean over rounds up to r".into(), Format::Number),
+        };
+        lines.bands = grid.rows.len() <= MANY;
+        for (row, &style) in grid.rows.iter().zip(&styles) {
+            let mut runs = Vec::new();
+            for &seed in seeds {
+                let variant = grid.variant(row, column);
+                let run = Run { variant, scheme: row.scheme.clone(), seed };
+                runs.extend(store.read(&run)?.map(|played| values(curve, &played.rounds)));
+            }
+            let points = over_seeds(&runs);
+            let strong = row.name == "fedcote";
+            lines.series.push(Series { name: row.name.clone(), style, points, strong });
+        }
+        panels.push(lines);
+        summaries.push(tables::tail(column.paper.clone(), grid, &cells, at));
+    }
+    let shown: Vec<&dyn Panel> = panels.iter().map(|panel| panel as &dyn Panel).collect();
+    let mut figures = vec![("", figure(&title, &shown, 1, WIDTH))];
+    if grid.rows.len() > MANY {
+        // So many bands in one chart hide each other: a panel a scheme shows them.
+        for (part, lines) in PARTS.into_iter().zip(&panels) {
+            let each = one_by_one(lines);
+            let each: Vec<&dyn Panel> = each.iter().map(|panel| panel as &dyn Panel).collect();
+            figures.push((part, figure(&format!("{title}: {}", lines.heading), &each, 4, WIDTH)));
+        }
+    }
+    let mut text = vec![
+        "Mean over seeds; bands are one standard deviation. Where a run diverged its curve ends."
+            .to_owned(),
+    ];
+    text.extend(grid.notes.iter().map(|note| (*note).to_owned()));
+    let tables = ["panel-1", "panel-2"].into_iter().zip(summaries).collect();
+    Ok(Some(Document { title, text, tables, figures }))
+}
+
+const MANY: usize = 4;
+const PARTS: [&str; 2] = ["each-1", "each-2"];
+
+/// The values of a run: round and value.
+fn values(curve: Curve, rounds: &[RoundReport]) -> Vec<(u32, f64)> {
+    match curve {
+        Curve::Accuracy => {
+            rounds.iter().filter_map(|report| Some((report.round, report.test_accuracy?))).collect()
+        }
+        Curve::MeanLoss => {
+            let (mut sum, mut count) = (0.0, 0.0);
+            rounds
+                .iter()
+                .filter_map(|report| {
+                    sum += report.train_loss?;
+                    count += 1.0;
+                    Some((report.round, sum / count))
+                })
+                .collect()
+        }
+    }
+}
+
+fn over_seeds(runs: &[Vec<(u32, f64)>]) -> Vec<Point> {
+    let mut at: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    for &(round, value) in runs.iter().flatten() {
+        at.entry(round).or_default().push(value);
+    }
+    let point = |(round, values): (u32, Vec<f64>)| {
+        let Spread { mean, std } = Spread::of(&values)?;
+        Some(Point { x: round.into(), mean, deviation: std })
+    };
+    at.into_iter().filter_map(point).collect()
+}
+
+/// A panel a scheme with its band, the others in grey behind.
+fn one_by_one(lines: &Lines) -> Vec<Lines> {
+    let panel = |index: usize| {
+        let others = lines.series.iter().enumerate().filter(|(other, _)| *other != index);
+        Lines {
+            heading: lines.series[index].name.clone(),
+            x_label: String::new(),
+            y_label: String::new(),
+            bands: true,
+            unnamed: true,
+            context: others.map(|(_, series)| series.points.clone()).collect(),
+            series: vec![lines.series[index].clone()],
+            tall: Some(176.0),
+            ..lines.clone()
+        }
+    };
+    let mut panels: Vec<Lines> = (0..lines.series.len()).map(panel).collect();
+    let ranges = panels.iter().map(Lines::y_range);
+    let range = ranges
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), (l, h)| (low.min(l), high.max(h)));
+    panels.iter_mut().for_each(|panel| panel.range = Some(range));
+    panels
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mean_loss_is_that_of_all_rounds_so_far() {
+        let report = |(round, train_loss)| RoundReport {
+            round,
+            train_loss: Some(train_loss),
+            ..RoundReport::default()
+        };
+        let rounds = [(1, 3.0), (2, 1.0), (3, 0.5)].map(report);
+        assert_eq!(values(Curve::MeanLoss, &rounds), [(1, 3.0), (2, 2.0), (3, 1.5)]);
+        let runs = [vec![(1, 1.0), (2, 4.0)], vec![(1, 3.0)]];
+        let points = over_seeds(&runs);
+        assert_eq!((points[0].mean, points[0].deviation), (2.0, 2f64.sqrt()));
+        assert_eq!((points[1].mean, points[1].deviation), (4.0, 0.0));
+    }
+}

@@ -1,0 +1,181 @@
+//! The runs behind the chosen artefacts, and the artefacts made from them.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+use fedcote_sim::comparison::{Event, Listener, RunId};
+
+use crate::artefact::{Artefact, Body, Other};
+use crate::document::{Document, Origin};
+use crate::error::Error;
+use crate::options::Options;
+use crate::request::Request;
+use crate::runs::{self, Run, Store};
+use crate::variant::Task;
+use crate::{
+    calibrate, curves, heterogeneity, selection, settings, tables, theorem, theory, uploads,
+};
+
+/// Shows progress: what happens in runs, and lines between them.
+pub trait Watch: Listener {
+    /// A line about what was done or begins now.
+    fn say(&self, _line: &str) {}
+}
+
+impl<F: Fn(&RunId, Event) + Sync> Watch for F {}
+
+/// An artefact that was written.
+#[derive(Debug, Clone)]
+pub struct Made {
+    /// Its name.
+    pub name: &'static str,
+    /// Its Markdown page.
+    pub page: PathBuf,
+    /// Its tables in Markdown, to be read at once.
+    pub text: String,
+}
+
+/// Chosen artefacts with the runs that they need.
+pub struct Plan {
+    options: Options,
+    request: Request,
+    store: Store,
+    artefacts: Vec<(&'static Artefact, Vec<Run>)>,
+    runs: Vec<Run>,
+    rounds: u32,
+}
+
+impl Plan {
+    pub(crate) fn new(
+        options: Options,
+        request: Request,
+        artefacts: Vec<&'static Artefact>,
+    ) -> Result<Self, Error> {
+        let with_runs = |artefact| Ok((artefact, needed(artefact, &request)?));
+        let artefacts: Vec<(&Artefact, Vec<Run>)> =
+            artefacts.into_iter().map(with_runs).collect::<Result<_, Error>>()?;
+        let runs = runs::distinct(artefacts.iter().flat_map(|(_, runs)| runs).cloned());
+        let rounds = match runs.first() {
+            Some(run) => {
+                run.variant.scenario(std::slice::from_ref(&run.scheme), &[1])?.general.rounds
+            }
+            None => 0,
+        };
+        let store = Store::new(&options.out);
+        Ok(Self { options, request, store, artefacts, runs, rounds })
+    }
+
+    /// The runs of the shard that have not ended yet.
+    pub fn missing(&self) -> usize {
+        self.own().iter().filter(|run| !self.store.has(run)).count()
+    }
+
+    /// Rounds of the first run.
+    pub fn rounds(&self) -> u32 {
+        self.rounds
+    }
+
+    /// The schemes of all runs, a name per run.
+    pub fn schemes(&self) -> impl Iterator<Item = &str> {
+        self.runs.iter().map(|run| run.scheme.as_str())
+    }
+
+    fn own(&self) -> Vec<&Run> {
+        self.options.shard.of(&self.runs)
+    }
+
+    /// Plays the runs that are missing and writes the artefacts. An artefact whose runs are not all there, because
+    /// another shard has them, is left out. `None` when it was stopped; the same call continues.
+    pub fn make(&self, stop: &AtomicBool, watch: &dyn Watch) -> Result<Option<Vec<Made>>, Error> {
+        let Options { threads, out, command, .. } = &self.options;
+        let own = self.own();
+        let origin = Origin::new(command.clone());
+        let cut = if self.request.is_cut() { "-cut" } else { "" };
+        let folder = out.join(format!("{}{cut}", self.request.network));
+        let mut all = Vec::new();
+        for (artefact, runs) in &self.artefacts {
+            let needed: HashSet<&Run> = runs.iter().collect();
+            let part: Vec<&Run> = own.iter().copied().filter(|run| needed.contains(run)).collect();
+            if !self.store.play(&part, *threads, stop, watch)? {
+                return Ok(None);
+            }
+            let Some(document) = self.document(artefact)? else {
+                let left = runs.iter().filter(|run| !self.store.has(run)).count();
+                watch.say(&format!(
+                    "{}: {left} of {} runs are missing; put the run folders of all parts together",
+                    artefact.name,
+                    runs.len()
+                ));
+                continue;
+            };
+            let file = match (artefact.task, self.request.task) {
+                (None, Task::Cifar10) => format!("{}-cifar10", artefact.name),
+                _ => artefact.name.to_owned(),
+            };
+            let page = document.write(&folder, &file, &origin)?;
+            watch.say(&format!("{}: {}", artefact.name, page.display()));
+            all.push(Made { name: artefact.name, page, text: document.text() });
+        }
+        Ok(Some(all))
+    }
+
+    /// Makes an artefact; `None` when runs are missing.
+    fn document(&self, artefact: &Artefact) -> Result<Option<Document>, Error> {
+        let request = &artefact.adapt(&self.request);
+        let cuts = match request.cuts() {
+            cuts if cuts.is_empty() => String::new(),
+            cuts => format!(" (cut down: {cuts})"),
+        };
+        let (name, what, out) = (artefact.name, artefact.what, &self.options.out);
+        let bare = format!("{name}: {what}{cuts}");
+        let title = format!("{name}: {what}, {} network{cuts}", request.network);
+        let (seeds, store) = (&request.seeds(), &self.store);
+        let read = |grid| tables::read(grid, seeds, store);
+        Ok(match (&artefact.body, artefact.grid(request)) {
+            (Body::Table(_), Some(grid)) => {
+                read(&grid)?.map(|cells| tables::compared(name, title, &grid, &cells))
+            }
+            (Body::Beyond, Some(grid)) => {
+                read(&grid)?.map(|cells| tables::tails(title, &grid, &cells))
+            }
+            (Body::Calibration, Some(grid)) => {
+                read(&grid)?.map(|cells| calibrate::make(bare, &cells))
+            }
+            (Body::Curves(curve, _), Some(grid)) => {
+                curves::draw(*curve, title, &grid, seeds, store)?
+            }
+            (Body::Other(kind), _) => Some(match kind {
+                Other::Standards => settings::standards(title, request)?,
+                Other::Links => settings::links(title, request)?,
+                Other::Enumeration => theory::enumeration(bare),
+                Other::OneLabel
+                | Other::Gradients
+                | Other::GradientRatio
+                | Other::GradientDeviation => heterogeneity::make(*kind, bare, request, out)?,
+                Other::Selection => selection::clients(title, request)?,
+                Other::Draws => selection::draws(title, request)?,
+                Other::Theorem => {
+                    let smoothness = self.options.smoothness.unwrap_or(1.0);
+                    theorem::make(title, request, smoothness, out)?
+                }
+                Other::Uploads => uploads::make(title, request)?,
+            }),
+            (_, None) => None,
+        })
+    }
+}
+
+/// The runs that an artefact needs.
+fn needed(artefact: &Artefact, request: &Request) -> Result<Vec<Run>, Error> {
+    let Some(grid) = artefact.grid(request) else { return Ok(Vec::new()) };
+    if grid.rows.is_empty() {
+        let all = artefact.grid(&Request { schemes: Vec::new(), ..request.clone() });
+        let names: Vec<String> =
+            all.into_iter().flat_map(|grid| grid.rows).map(|row| row.name).collect();
+        let reason =
+            format!("{} has none of them; its schemes are {}", artefact.name, names.join(", "));
+        return Err(Error::option("schemes", reason));
+    }
+    Ok(runs::of_grid(&grid, &artefact.adapt(request).seeds()))
+}

@@ -1,0 +1,127 @@
+//! The runs behind artefacts: shared between them, played once, kept in `OUT/runs`.
+
+use std::collections::HashSet;
+use std::hash::Hash;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use fedcote_sim::comparison::{self, Control, RunId, Shard};
+use fedcote_sim::folder::{Finished, RunFolder};
+use fedcote_sim::summary::RunSummary;
+use fedcote_sim::{Classifications, RoundReport};
+
+use crate::artefact::Grid;
+use crate::error::Error;
+use crate::plan::Watch;
+use crate::variant::Variant;
+
+/// One run.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Run {
+    pub variant: Variant,
+    pub scheme: String,
+    pub seed: u64,
+}
+
+/// What a run came to.
+pub struct Played {
+    pub summary: RunSummary,
+    pub rounds: Vec<RoundReport>,
+}
+
+/// The runs of a grid, scenario by scenario, without repetition.
+pub fn of_grid(grid: &Grid, seeds: &[u64]) -> Vec<Run> {
+    let cells = grid.columns.iter().flat_map(|column| {
+        seeds.iter().flat_map(move |&seed| {
+            grid.rows.iter().map(move |row| Run {
+                variant: grid.variant(row, column),
+                scheme: row.scheme.clone(),
+                seed,
+            })
+        })
+    });
+    distinct(cells)
+}
+
+/// Where runs are kept.
+pub struct Store {
+    folder: PathBuf,
+}
+
+impl Store {
+    /// Below this folder.
+    pub fn new(out: &Path) -> Self {
+        Self { folder: out.join("runs") }
+    }
+
+    fn variant(&self, variant: &Variant) -> PathBuf {
+        self.folder.join(variant.slug())
+    }
+
+    fn path(&self, run: &Run) -> PathBuf {
+        self.variant(&run.variant).join(&run.scheme).join(run.seed.to_string())
+    }
+
+    /// Whether the run has ended.
+    pub fn has(&self, run: &Run) -> bool {
+        self.path(run).join("finished.json").is_file()
+    }
+
+    /// How long a finished run took.
+    pub fn seconds(&self, run: &Run) -> Option<f64> {
+        let text = std::fs::read_to_string(self.path(run).join("finished.json")).ok()?;
+        Some(serde_json::from_str::<Finished>(&text).ok()?.seconds)
+    }
+
+    /// What a run came to, if it has ended.
+    pub fn read(&self, run: &Run) -> Result<Option<Played>, Error> {
+        if !self.has(run) {
+            return Ok(None);
+        }
+        let scenario = run.variant.scenario(std::slice::from_ref(&run.scheme), &[run.seed])?;
+        let folder = self.variant(&run.variant);
+        let folder = RunFolder::open(&folder, &scenario, &run.scheme, run.seed)?;
+        Ok(folder.finished()?.map(|(finished, rounds)| Played {
+            summary: RunSummary::of(scenario.general.rounds, &finished, &rounds),
+            rounds,
+        }))
+    }
+
+    /// Plays the runs that have not ended, scenario by scenario. False when interrupted.
+    pub fn play(
+        &self,
+        runs: &[&Run],
+        threads: usize,
+        stop: &AtomicBool,
+        watch: &dyn Watch,
+    ) -> Result<bool, Error> {
+        let mut left: Vec<&Run> = runs.iter().copied().filter(|run| !self.has(run)).collect();
+        while let Some(first) = left.first() {
+            let variant = first.variant.clone();
+            let (now, later): (Vec<&Run>, Vec<&Run>) =
+                left.into_iter().partition(|run| run.variant == variant);
+            left = later;
+            let schemes = distinct(now.iter().map(|run| run.scheme.clone()));
+            let scenario = variant.scenario(&schemes, &distinct(now.iter().map(|run| run.seed)))?;
+            let tasks = Classifications::load(&scenario)?;
+            let ids: Vec<RunId> = now
+                .iter()
+                .map(|run| RunId { scheme: run.scheme.clone(), seed: run.seed })
+                .collect();
+            watch.say(&format!("{} ({} runs)", variant.slug(), ids.len()));
+            let control =
+                Control { threads, resume: true, shard: Shard::ALL, stop, command: String::new() };
+            let folder = self.variant(&variant);
+            if !comparison::play(&scenario, &tasks, &folder, &ids, &control, watch)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Each value once, in the order of first appearance.
+pub fn distinct<T: Clone + Eq + Hash>(values: impl Iterator<Item = T>) -> Vec<T> {
+    let mut seen = HashSet::new();
+    values.filter(|value| seen.insert(value.clone())).collect()
+}

@@ -1,0 +1,158 @@
+//! Tables of runs: ours, the paper's, the difference.
+
+use fedcote_plot::tables::{Better, Cell, Column as Heading, Digits, Row as Line, Table};
+use fedcote_sim::summary::RunSummary;
+use fedcote_sim::summary::Spread;
+
+use crate::artefact::{Column, Grid, Measure, Row};
+use crate::document::Document;
+use crate::error::Error;
+use crate::numbers::number;
+use crate::runs::{Run, Store};
+
+/// The runs of each cell: rows, then columns, then seeds.
+pub type Cells = Vec<Vec<Vec<RunSummary>>>;
+
+/// Reads the runs of a grid; `None` if some have not ended.
+pub fn read(grid: &Grid, seeds: &[u64], store: &Store) -> Result<Option<Cells>, Error> {
+    let mut cells = Vec::new();
+    for row in &grid.rows {
+        let mut line = Vec::new();
+        for column in &grid.columns {
+            let mut cell = Vec::new();
+            for &seed in seeds {
+                let variant = grid.variant(row, column);
+                let run = Run { variant, scheme: row.scheme.clone(), seed };
+                let Some(played) = store.read(&run)? else { return Ok(None) };
+                cell.push(played.summary);
+            }
+            line.push(cell);
+        }
+        cells.push(line);
+    }
+    Ok(Some(cells))
+}
+
+/// Mean and deviation over runs of what they have.
+pub fn over(runs: &[RunSummary], value: impl Fn(&RunSummary) -> Option<f64>) -> Option<Spread> {
+    Spread::of(&runs.iter().filter_map(value).collect::<Vec<_>>())
+}
+
+/// The paper's number in the units of ours.
+pub fn paper(artefact: &str, row: &Row, column: &Column) -> Option<Spread> {
+    let value = number(artefact, &row.scheme, &column.paper)?;
+    let unit = if column.measure == Measure::Accuracy { 100.0 } else { 1.0 };
+    let std = if value.std.is_nan() { 0.0 } else { value.std / unit };
+    Some(Spread { mean: value.mean / unit, std })
+}
+
+fn ours(runs: &[RunSummary], measure: Measure) -> Option<Spread> {
+    over(runs, |run| match measure {
+        Measure::Accuracy => run.test_accuracy,
+        Measure::Loss => run.train_loss,
+    })
+}
+
+fn is_apart(row: &Row) -> bool {
+    row.name.starts_with("ideal")
+}
+
+/// A table with the paper's numbers, and one with what the last round alone does not tell.
+pub fn compared(artefact: &str, title: String, grid: &Grid, cells: &Cells) -> Document {
+    let mut columns = Vec::new();
+    for column in &grid.columns {
+        let (better, digits) = match column.measure {
+            Measure::Accuracy => (Better::Higher, Digits::Percent(2)),
+            Measure::Loss => (Better::Lower, Digits::Significant(4)),
+        };
+        columns.push(Heading::new(&column.paper, better, digits));
+        columns.push(Heading::new("paper", better, digits));
+        columns.push(Heading::new("difference", Better::Neither, digits));
+    }
+    let line = |(row, cells): (&Row, &Vec<Vec<RunSummary>>)| {
+        let mut line = Vec::new();
+        for (column, runs) in grid.columns.iter().zip(cells) {
+            let (ours, theirs) = (ours(runs, column.measure), paper(artefact, row, column));
+            let difference = ours.zip(theirs).map(|(ours, theirs)| ours.mean - theirs.mean);
+            // A loss of 1e34 has blown up: a difference from it says nothing.
+            let sound = difference.filter(|difference| difference.abs() < 1e6);
+            line.push(ours.into());
+            line.push(theirs.into());
+            line.push(sound.map_or(Cell::Empty, Cell::Number));
+        }
+        Line { name: row.name.clone(), cells: line, apart: is_apart(row) }
+    };
+    let table = Table {
+        title: "After the last round".into(),
+        corner: "scheme".into(),
+        columns,
+        rows: grid.rows.iter().zip(cells).map(line).collect(),
+    };
+    let mut document = tails(title, grid, cells);
+    document.tables.insert(0, ("", table));
+    document
+}
+
+/// A table for each scenario of the grid with what the last round alone does not tell.
+pub fn tails(title: String, grid: &Grid, cells: &Cells) -> Document {
+    let mut tables: Vec<(&'static str, Table)> = Vec::new();
+    let mut seen = Vec::new();
+    for (at, column) in grid.columns.iter().enumerate() {
+        if !seen.contains(&&column.variant) {
+            seen.push(&column.variant);
+            tables.push((TAILS[tables.len()], tail(column.variant.words(), grid, cells, at)));
+        }
+    }
+    let mut text = vec![
+        "Accuracies in percent, mean ± standard deviation over seeds; the best in bold, Ideal apart. The tail is the last \
+         100 rounds (a fifth of a shorter run): its mean, and the deviation from round to round within a run."
+            .to_owned(),
+    ];
+    text.extend(grid.notes.iter().map(|note| (*note).to_owned()));
+    Document { title, text, tables, figures: Vec::new() }
+}
+
+/// File names of the tables of tails.
+const TAILS: [&str; 6] = ["tail-1", "tail-2", "tail-3", "tail-4", "tail-5", "tail-6"];
+
+/// What the runs of one scenario came to beyond their last round.
+pub fn tail(title: String, grid: &Grid, cells: &Cells, at: usize) -> Table {
+    let percent = Digits::Percent(2);
+    let columns = vec![
+        Heading::new("last accuracy", Better::Higher, percent),
+        Heading::new("tail accuracy", Better::Higher, percent),
+        Heading::new("spread within a run", Better::Lower, percent),
+        Heading::new("rounds to 90 %", Better::Lower, Digits::Fixed(0)),
+        Heading::new("arrivals a round", Better::Neither, Digits::Fixed(1)),
+        Heading::new("χ² of labels, mean over rounds", Better::Lower, Digits::Significant(3)),
+        Heading::new("server memory (MB)", Better::Neither, Digits::Fixed(1)),
+        Heading::new("diverged", Better::Neither, Digits::Fixed(0)),
+    ];
+    let line = |(row, cells): (&Row, &Vec<Vec<RunSummary>>)| {
+        let runs = &cells[at];
+        let diverged = runs.iter().filter(|run| run.diverged_at.is_some()).count();
+        let reached = runs.iter().filter(|run| run.rounds_to_90.is_some()).count();
+        let memory = runs.iter().map(|run| run.server_memory).max().unwrap_or(0);
+        let line = vec![
+            over(runs, |run| run.test_accuracy).into(),
+            over(runs, |run| run.tail_accuracy).into(),
+            over(runs, |run| run.tail_spread).into(),
+            // A mean over those that got there would flatter a scheme that seldom does.
+            match over(runs, |run| run.rounds_to_90) {
+                Some(rounds) if reached == runs.len() => Cell::Spread(rounds),
+                _ => Cell::Text(format!("{reached} of {} runs", runs.len())),
+            },
+            over(runs, |run| run.arrivals).into(),
+            over(runs, |run| run.label_divergence_realised).into(),
+            Cell::Number(memory as f64 / 1e6),
+            Cell::Text(format!("{diverged} of {}", runs.len())),
+        ];
+        Line { name: row.name.clone(), cells: line, apart: is_apart(row) || diverged > 0 }
+    };
+    Table {
+        title,
+        corner: "scheme".into(),
+        columns,
+        rows: grid.rows.iter().zip(cells).map(line).collect(),
+    }
+}
