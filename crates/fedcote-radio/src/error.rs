@@ -2,31 +2,27 @@
 
 use std::path::PathBuf;
 
-/// A value of the configuration that makes no sense.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("network.{key}: {reason}")]
-pub struct ConfigError {
-    /// Dotted path below `network`, for example `standards.mine.bandwidth_hz`.
-    pub key: String,
-    /// What is wrong with it, and what would be right.
-    pub reason: String,
+use fedcote::SettingError;
+
+/// The setting of this key of the `[network]` table, such as `standards.mine.bandwidth_hz`, is refused.
+pub(crate) fn refused(key: impl Into<String>, reason: impl Into<String>) -> SettingError {
+    SettingError::new(key, reason).within("network")
 }
 
-impl ConfigError {
-    pub(crate) fn new(key: impl Into<String>, reason: impl Into<String>) -> Self {
-        Self { key: key.into(), reason: reason.into() }
-    }
-
-    /// A name that nobody knows, with the nearest one that somebody does, or all of them.
-    pub(crate) fn unknown(key: impl Into<String>, what: &str, name: &str, known: &[&str]) -> Self {
-        let near = |other: &&&str| strsim::damerau_levenshtein(name, other) <= 1 + name.len() / 3;
-        let distance = |other: &&&str| strsim::damerau_levenshtein(name, other);
-        let remedy = match known.iter().filter(near).min_by_key(distance) {
-            Some(nearest) => format!("did you mean \"{nearest}\"?"),
-            None => format!("known are {}", known.join(", ")),
-        };
-        Self::new(key, format!("unknown {what} \"{name}\"; {remedy}"))
-    }
+/// An unknown name, with the nearest known one, or all of them.
+pub(crate) fn unknown(
+    key: impl Into<String>,
+    what: &str,
+    name: &str,
+    known: &[&str],
+) -> SettingError {
+    let near = |other: &&&str| strsim::damerau_levenshtein(name, other) <= 1 + name.len() / 3;
+    let distance = |other: &&&str| strsim::damerau_levenshtein(name, other);
+    let remedy = match known.iter().filter(near).min_by_key(distance) {
+        Some(nearest) => format!("did you mean \"{nearest}\"?"),
+        None => format!("expected one of {}", known.join(", ")),
+    };
+    refused(key, format!("unknown {what} \"{name}\"; {remedy}"))
 }
 
 /// Why a network could not be made.
@@ -34,7 +30,7 @@ impl ConfigError {
 pub enum Error {
     /// The configuration is wrong.
     #[error(transparent)]
-    Config(#[from] ConfigError),
+    Setting(#[from] SettingError),
     /// A trace file is wrong.
     #[error("{}:{line}: {reason}", file.display())]
     Trace {

@@ -2,14 +2,15 @@
 
 use std::io::Write;
 
-use fedcote_radio::{ComputeTime, ConfigError, Error, Kind, Network, NetworkConfig, PerClient};
+use fedcote::SettingError;
+use fedcote_radio::{ComputeTime, Error, Kind, Network, NetworkConfig, PerClient};
 use proptest::prelude::*;
 
 fn read(text: &str) -> NetworkConfig {
     toml::from_str(text).unwrap()
 }
 
-fn refusal(text: &str) -> ConfigError {
+fn refusal(text: &str) -> SettingError {
     read(text).check(4).unwrap_err()
 }
 
@@ -99,7 +100,7 @@ fn wrong_values_are_refused_by_key() {
         (
             "standard_order = ['bluetooth']",
             "standard_order",
-            "unknown standard \"bluetooth\"; known are wifi24, wifi5, 4g, 5g",
+            "unknown standard \"bluetooth\"; expected one of wifi24, wifi5, 4g, 5g",
         ),
         (
             "standards.mine.power_dbm = 3",
@@ -200,7 +201,11 @@ fn wrong_values_are_refused_by_key() {
         ),
     ] {
         let error = refusal(text);
-        assert_eq!((error.key.as_str(), error.reason.as_str()), (key, reason), "{text}");
+        assert_eq!(
+            (error.key, error.reason.as_str()),
+            (format!("network.{key}"), reason),
+            "{text}"
+        );
     }
 }
 

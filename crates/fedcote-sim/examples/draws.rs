@@ -71,13 +71,13 @@ fn federation(extra: &str) -> Result<Value, Error> {
     let initial =
         Engine::new(Arc::clone(&world), scenario.schemes.resolve("fedavg").expect("named"))?;
     let schemes: Vec<Value> =
-        NAMED.iter().map(|(name, _)| scheme(&world, name)).collect::<Result<_, Error>>()?;
+        NAMED.iter().map(|named| scheme(&world, named.name)).collect::<Result<_, Error>>()?;
     Ok(json!({
         "features": features,
         "classes": world.model.classes(),
         "hidden": 5,
         "draws": world.draws(),
-        "clip": scenario.guard.clip,
+        "clip": scenario.server.clip,
         "hostile": scenario.hostile,
         "clients": clients,
         "initial": initial.global(),

@@ -52,9 +52,9 @@ impl Engine {
     /// A run at its beginning.
     pub fn new(world: Arc<World>, scheme: Scheme) -> Result<Self, Error> {
         let parameters = world.model.len();
-        let estimator = match world.scenario.server.knowledge {
+        let estimator = match world.scenario.observation.knowledge {
             Knowledge::Estimated if scheme.failures != FailureKind::None => {
-                Some(world.scenario.server.estimator.estimator(world.federation.len())?)
+                Some(world.scenario.observation.estimator.estimator(world.federation.len())?)
             }
             _ => None,
         };
@@ -262,7 +262,7 @@ impl Engine {
                 finite = vector::finite(&model);
             }
             *update = if finite {
-                scene.world.scenario.guard.clip(scene.global, &mut model);
+                scene.world.scenario.server.clip(scene.global, &mut model);
                 Update::Sound(model)
             } else {
                 Update::Broken
@@ -274,7 +274,7 @@ impl Engine {
     fn upload(&self, scene: &Scene, (client, copies): Count, attempt: u32) -> Vec<bool> {
         let world = scene.world;
         let key = world.key(Purpose::Upload).round(scene.round).client(client.into());
-        let uploads = match world.scenario.server.uploads {
+        let uploads = match world.scenario.observation.uploads {
             Uploads::PerDraw => copies,
             Uploads::PerClient => 1,
         };
@@ -316,7 +316,7 @@ impl Engine {
         let mut arrivals = Vec::new();
         for ((&(client, copies), update), uploads) in selected.iter().zip(updates).zip(through) {
             let count = uploads.iter().filter(|&&arrives| arrives).count() as u32;
-            let copies = match self.world.scenario.server.uploads {
+            let copies = match self.world.scenario.observation.uploads {
                 Uploads::PerDraw => count,
                 Uploads::PerClient => count * copies,
             };

@@ -44,8 +44,7 @@ impl Play<'_> {
             return Ok(None);
         }
         let world = stage.world(self.run.seed)?;
-        let scheme = scenario.schemes.resolve(&self.run.scheme);
-        let scheme = scheme.map_err(|(place, reason)| Error::Scenario { place, reason })?;
+        let scheme = scenario.schemes.resolve(&self.run.scheme)?;
         let mut engine = Engine::new(world, scheme)?;
         self.folder.sweep()?;
         let (mut round, spent, mut seals) = match self.folder.resume()? {

@@ -33,6 +33,7 @@ rate = 0.1
 kind = "fixed"
 failure = [0.1, 0.8, 0.4, 0.3, 0.6, 0.0]
 knowledge = "estimated"
+[server]
 exploration = 0.05
 "#;
 

@@ -84,6 +84,28 @@ pub enum Error {
     NobodyEligible(f64),
 }
 
+/// A setting that a program refuses: which one, and why. All crates of FedCote report settings with it.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{key}: {reason}")]
+pub struct SettingError {
+    /// The dotted path that the user typed, such as `training.rate`.
+    pub key: String,
+    /// What is wrong with the value, and what would be right.
+    pub reason: String,
+}
+
+impl SettingError {
+    /// The setting of this key is refused for this reason.
+    pub fn new(key: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self { key: key.into(), reason: reason.into() }
+    }
+
+    /// The same error when the key is in this table.
+    pub fn within(self, table: &str) -> Self {
+        Self { key: format!("{table}.{}", self.key), reason: self.reason }
+    }
+}
+
 /// A number as a person would write it: with an exponent where there would be a row of zeros.
 pub fn readable(value: f64) -> String {
     let plain = value == 0.0 || !value.is_finite() || (1e-5..1e15).contains(&value.abs());

@@ -80,7 +80,7 @@ impl RunFolder {
     /// scenario is refused.
     pub fn open(out: &Path, scenario: &Scenario, scheme: &str, seed: u64) -> Result<Self, Error> {
         let path = out.join(scheme).join(seed.to_string());
-        let config = run_config(scenario, scheme, seed);
+        let config = run_config(scenario, scheme, seed)?;
         let file = path.join("config.toml");
         match fs::read(&file) {
             Ok(found) => {
@@ -314,15 +314,16 @@ impl Lock {
 /// Tries to take a lock before it is given up: whoever only looks ([`Lock::is_taken`]) is gone by then.
 const LOOKS: u32 = 5;
 
-/// What one run depends on: the scenario cut down to its scheme and seed.
-fn run_config(scenario: &Scenario, scheme: &str, seed: u64) -> Table {
+/// What one run depends on: the scenario cut down to its scheme and seed, the scheme written out with all its
+/// parameters, so that a run by another definition of a named scheme is told from this one.
+fn run_config(scenario: &Scenario, scheme: &str, seed: u64) -> Result<Table, Error> {
     let mut scenario = scenario.clone();
     scenario.general.schemes = vec![scheme.to_owned()];
     scenario.general.seeds = vec![seed];
-    scenario.schemes.retain(scheme);
+    scenario.schemes = scenario.schemes.resolved(scheme)?;
     let mut config = scenario.to_table();
     config.insert("version".into(), Value::String(env!("CARGO_PKG_VERSION").to_owned()));
-    config
+    Ok(config)
 }
 
 /// Keys that may differ between the runs of a folder: they change no number.

@@ -6,10 +6,19 @@ use fedcote_learn::train::{LocalOutcome, Trainer};
 
 use super::sgd;
 use crate::part::{LocalUpdate, Scene};
+use crate::scheme::settings::parameters;
+
+parameters! {
+    /// Parameters of `local = "prox"`.
+    pub struct ProxSettings {
+        /// The coefficient μ of the proximal term.
+        mu: f64 = 0.01, in 0.0..=1e30;
+    }
+}
 
 /// SGD with a proximal term.
 pub struct Prox {
-    /// The coefficient μ; 0.01 by default.
+    /// The coefficient μ.
     pub mu: f32,
 }
 

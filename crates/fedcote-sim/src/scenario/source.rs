@@ -90,19 +90,19 @@ impl Source {
                 let also = if parent == prefix { also } else { &[] };
                 return self.unknown_key(parent, wrong, &[&quoted[1..], also].concat());
             }
-            let reason = match (message.starts_with("unknown variant"), quoted.split_first()) {
-                (true, Some((wrong, known))) => {
-                    format!("`{wrong}` is not known{}", remedy(wrong, known))
-                }
-                _ => plain(&message),
-            };
-            self.wrong(&path, &reason)
+            self.wrong(&path, &reason(&message))
         })
     }
 
-    /// The error for a key that nobody knows.
+    /// The error for an unknown key.
     pub fn unknown_key(&self, parent: &str, key: &str, known: &[&str]) -> Error {
         let path = join(parent, key);
+        if parent == "network" && super::server::MOVED.contains(&key) {
+            let place = self.place(&path);
+            // An override says itself which key it is.
+            let said = if place == format!("--set {path}") { "" } else { &format!("{path} ") };
+            return Error::Scenario { reason: format!("{said}is now server.{key}"), place };
+        }
         let remedy = match super::elsewhere(key) {
             Some(place) => format!("; did you mean `{place}`?"),
             None => remedy(key, known),
@@ -168,6 +168,16 @@ fn backticked(message: &str) -> Vec<&str> {
     message.split('`').skip(1).step_by(2).collect()
 }
 
+/// Why a value was refused, from what its reader said.
+pub fn reason(message: &str) -> String {
+    match backticked(message).split_first() {
+        Some((wrong, known)) if message.starts_with("unknown variant") => {
+            format!("`{wrong}` is not known{}", remedy(wrong, known))
+        }
+        _ => plain(message),
+    }
+}
+
 /// What a reader of text found and wanted, in the words of the person who wrote it: "invalid type: floating point
 /// `1.5`, expected u32" is "1.5 is not a whole number". Text before and after is kept.
 pub fn plain(message: &str) -> String {
@@ -218,6 +228,6 @@ pub fn remedy(wrong: &str, known: &[&str]) -> String {
     match nearest {
         Some((_, word)) => format!("; did you mean `{word}`?"),
         None if known.is_empty() => String::new(),
-        None => format!("; known are {}", known.join(", ")),
+        None => format!("; expected one of {}", known.join(", ")),
     }
 }
