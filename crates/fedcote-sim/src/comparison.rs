@@ -122,9 +122,10 @@ pub fn compare(
         .map(|scheme| {
             let of_scheme = runs.iter().zip(&results).filter(|(run, _)| run.scheme == *scheme);
             let results: Vec<RunSummary> = of_scheme.map(|(_, result)| result.clone()).collect();
-            SchemeSummary::of(scheme, &results)
+            let reference = scenario.schemes.resolve(scheme)?.is_reference();
+            Ok(SchemeSummary::of(scheme, reference, &results))
         })
-        .collect();
+        .collect::<Result<_, Error>>()?;
     let summary = Summary {
         schemes,
         rounds: general.rounds,

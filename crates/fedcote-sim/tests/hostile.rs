@@ -195,6 +195,10 @@ fn wrong_keys_are_refused_where_they_stand() {
     let scenario = Scenario::parse("t", text, &[], ".".as_ref()).unwrap();
     let again = Scenario::parse("t", &scenario.to_toml(), &[], ".".as_ref()).unwrap();
     assert_eq!(again, scenario);
+    // All tables are printed, with their defaults.
     let plain = Scenario::parse("t", "", &[], ".".as_ref()).unwrap().to_toml();
-    assert!(!plain.contains("hostile") && !plain.contains("[server]"), "{plain}");
+    assert!(
+        plain.contains("[hostile]\n") && plain.contains("[server]\nexploration = 0.0"),
+        "{plain}"
+    );
 }

@@ -119,7 +119,7 @@ fn number(value: f64, decimals: usize) -> String {
 /// The best row of a column among schemes that meet failures.
 fn best(column: &Column, schemes: &[SchemeSummary]) -> Option<usize> {
     let wanted = column.best?;
-    let values = schemes.iter().enumerate().filter(|(_, scheme)| scheme.name != "ideal");
+    let values = schemes.iter().enumerate().filter(|(_, scheme)| !scheme.reference);
     let values = values.filter_map(|(row, scheme)| Some((row, (column.value)(scheme)?.mean)));
     let better = |a: &(usize, f64), b: &(usize, f64)| a.1.total_cmp(&b.1);
     match wanted {
