@@ -128,3 +128,20 @@ fn best(column: &Column, schemes: &[SchemeSummary]) -> Option<usize> {
     }
     .map(|(row, _)| row)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `[scheme.x] base = "ideal"` used to be marked as the best.
+    #[test]
+    fn a_reference_is_not_the_best() {
+        let scheme = |reference, mean| SchemeSummary {
+            reference,
+            test_accuracy: Some(Spread { mean, std: 0.0 }),
+            ..SchemeSummary::default()
+        };
+        let schemes = [scheme(false, 0.8), scheme(false, 0.9), scheme(true, 0.99)];
+        assert_eq!(best(&COLUMNS[0], &schemes), Some(1));
+    }
+}

@@ -101,7 +101,7 @@ impl Scheme {
         };
         let all = parameters();
         let same: Vec<&Parameter> = all.iter().filter(|parameter| parameter.key == key).collect();
-        if PARTS.contains(&key) || same.iter().any(|parameter| parameter.given.iter().all(chosen)) {
+        if same.iter().any(|parameter| parameter.given.iter().all(chosen)) {
             return Ok(());
         }
         let Some(first) = same.first() else {
@@ -122,18 +122,42 @@ impl Scheme {
     }
 }
 
-/// The keys of a `[scheme.NAME]` table that are not parameters of a part.
-const PARTS: [&str; 5] = ["base", "selection", "local", "aggregation", "failures"];
-
-/// All parameters of all parts, in the order of the parts.
+/// All that a `[scheme.NAME]` table may say: the parts, then the parameters of each. A key is there once for each part that
+/// reads it.
 pub fn parameters() -> Vec<Parameter> {
-    let all = [SelectionKind::parameters(), LocalKind::parameters(), AggregationKind::parameters()];
-    all.concat()
+    let part = |key, about: &str, kind, words| Parameter {
+        key,
+        about: about.to_owned(),
+        kind,
+        default: None,
+        range: None,
+        words,
+        given: Vec::new(),
+    };
+    let base =
+        "The named scheme to start from; by default the one of the same name, else `fedavg`.";
+    let selection = "Whom to ask; by default as in the base, like all parts.";
+    let mut all = vec![
+        part("base", base, "String", &[]),
+        part("selection", selection, "SelectionKind", SelectionKind::WORDS),
+        part("local", "What a client does.", "LocalKind", LocalKind::WORDS),
+        part(
+            "aggregation",
+            "What becomes of what arrived.",
+            "AggregationKind",
+            AggregationKind::WORDS,
+        ),
+        part("failures", "Which failures the scheme meets.", "FailureKind", FailureKind::WORDS),
+    ];
+    all.extend(SelectionKind::parameters());
+    all.extend(LocalKind::parameters());
+    all.extend(AggregationKind::parameters());
+    all
 }
 
 /// All keys that a `[scheme.NAME]` table may have.
-pub fn keys() -> Vec<&'static str> {
-    let mut keys = PARTS.to_vec();
+pub(crate) fn keys() -> Vec<&'static str> {
+    let mut keys = Vec::new();
     for parameter in parameters() {
         if !keys.contains(&parameter.key) {
             keys.push(parameter.key);
