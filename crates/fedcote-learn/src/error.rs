@@ -2,17 +2,14 @@
 
 use std::path::PathBuf;
 
+use fedcote::SettingError;
+
 /// Why a setting, a file or a request was refused. Each message is one line: what, where, what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A setting has a value that cannot work.
-    #[error("{key}: {reason}")]
-    Setting {
-        /// The key as the user types it, such as `data.unbalance`.
-        key: &'static str,
-        /// What is wrong, and what would do.
-        reason: String,
-    },
+    #[error(transparent)]
+    Setting(SettingError),
     /// A file could not be read or written.
     #[error("{}: {reason}", path.display())]
     File {
@@ -38,7 +35,7 @@ pub enum Error {
 
 impl Error {
     pub(crate) fn setting(key: &'static str, reason: impl Into<String>) -> Self {
-        Self::Setting { key, reason: reason.into() }
+        Self::Setting(SettingError::new(key, reason))
     }
 
     pub(crate) fn file(path: impl Into<PathBuf>, reason: impl ToString) -> Self {

@@ -259,7 +259,7 @@ fn settings_are_refused_by_key() {
         let mut spec = DataSpec::default();
         change(&mut spec);
         match load(&spec, Path::new(".")) {
-            Err(Error::Setting { key, .. }) => key,
+            Err(Error::Setting(error)) => error.key,
             other => panic!("{other:?}"),
         }
     };

@@ -8,23 +8,23 @@ use crate::variant::{Setting, Share, Variant};
 /// The server learns failure probabilities instead of being told; a twentieth of the draws goes by weight meanwhile.
 pub const ESTIMATED: Setting = Setting {
     slug: "estimated",
-    keys: &["network.knowledge=estimated", "network.exploration=0.05"],
+    keys: &["network.knowledge=estimated", "server.exploration=0.05"],
 };
 const EXPONENTIAL: Setting = Setting {
     slug: "estimated-exponential",
     keys: &[
         "network.knowledge=estimated",
-        "network.exploration=0.05",
+        "server.exploration=0.05",
         "network.estimator=exponential",
     ],
 };
 const WINDOW: Setting = Setting {
     slug: "estimated-window",
-    keys: &["network.knowledge=estimated", "network.exploration=0.05", "network.estimator=window"],
+    keys: &["network.knowledge=estimated", "server.exploration=0.05", "network.estimator=window"],
 };
 const BLIND: Setting = Setting {
     slug: "estimated-blind",
-    keys: &["network.knowledge=estimated", "network.exploration=0.0"],
+    keys: &["network.knowledge=estimated", "server.exploration=0.0"],
 };
 
 const fn private(slug: &'static str, keys: &'static [&'static str]) -> Setting {
@@ -93,13 +93,13 @@ const THRESHOLD: [Named; 10] = [
 
 const PRIVACY: [Named; 6] = [
     ("fedcote, exact counts", "fedcote", None),
-    ("fedcote, ε = 1", "fedcote", Some(private("private1", &["network.label_privacy=1.0"]))),
-    ("fedcote, ε = 0.1", "fedcote", Some(private("private0.1", &["network.label_privacy=0.1"]))),
-    ("fedcote, ε = 0.01", "fedcote", Some(private("private0.01", &["network.label_privacy=0.01"]))),
+    ("fedcote, ε = 1", "fedcote", Some(private("private1", &["server.label_privacy=1.0"]))),
+    ("fedcote, ε = 0.1", "fedcote", Some(private("private0.1", &["server.label_privacy=0.1"]))),
+    ("fedcote, ε = 0.01", "fedcote", Some(private("private0.01", &["server.label_privacy=0.01"]))),
     (
         "fedcote, ε = 0.001",
         "fedcote",
-        Some(private("private0.001", &["network.label_privacy=0.001"])),
+        Some(private("private0.001", &["server.label_privacy=0.001"])),
     ),
     ("fedavg", "fedavg", None),
 ];
@@ -118,7 +118,7 @@ const LATE_ESTIMATED: Setting = Setting {
         LATE.keys[1],
         LATE.keys[2],
         "network.knowledge=estimated",
-        "network.exploration=0.05",
+        "server.exploration=0.05",
     ],
 };
 

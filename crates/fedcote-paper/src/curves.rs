@@ -47,7 +47,7 @@ pub fn draw(
                 runs.extend(store.read(&run)?.map(|played| values(curve, &played.rounds)));
             }
             let points = over_seeds(&runs);
-            let strong = row.name == "fedcote";
+            let strong = theme::is_strong(&row.name);
             lines.series.push(Series { name: row.name.clone(), style, points, strong });
         }
         panels.push(lines);

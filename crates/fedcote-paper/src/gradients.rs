@@ -94,7 +94,7 @@ fn file(variant: &Variant, local_steps: u32, rounds: u32, seed: u64, out: &Path)
 
 fn measure(world: &Arc<World>, task: &Classification, rounds: u32) -> Result<Measured, Error> {
     let scheme = world.scenario.schemes.resolve("ideal");
-    let scheme = scheme.map_err(|(key, reason)| Error::request(format!("{key}: {reason}")))?;
+    let scheme = scheme.map_err(|error| Error::request(error.to_string()))?;
     let mut engine = Engine::new(Arc::clone(world), scheme)?;
     let train = &task.data.train;
     let mut cells = Vec::new();

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use fedcote_sim::RoundReport;
+use fedcote_sim::{RoundReport, Scenario};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -135,22 +135,28 @@ impl Run {
             ));
         }
         let rounds = file.rounds.or_else(|| last_round(&found)).unwrap_or(0);
-        let mut schemes = Vec::new();
-        for summary in file.schemes {
-            if let Some(seeds) = found.remove(&summary.name) {
-                schemes.push(Scheme { name: summary.name.clone(), seeds, summary });
-            }
-        }
-        schemes.extend(found.into_iter().map(|(name, seeds)| {
-            let runs: Vec<_> = seeds.iter().map(|seed| seed.summary(rounds)).collect();
-            let summary = SchemeSummary::of(&name, &runs);
-            Scheme { name, seeds, summary }
-        }));
         let scenario = match fs::read_to_string(path.join("scenario.toml")) {
             Ok(text) => Some(text),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
             Err(source) => return Err(unreadable(&path.join("scenario.toml"), source)),
         };
+        let described = scenario.as_deref().and_then(|text| {
+            Scenario::parse("scenario.toml", text, &[], path).map(|scenario| scenario.schemes).ok()
+        });
+        let described = described.unwrap_or_default();
+        let reference = |name: &str| described.resolve(name).is_ok_and(|s| s.is_reference());
+        let mut schemes = Vec::new();
+        for mut summary in file.schemes {
+            if let Some(seeds) = found.remove(&summary.name) {
+                summary.reference |= reference(&summary.name);
+                schemes.push(Scheme { name: summary.name.clone(), seeds, summary });
+            }
+        }
+        schemes.extend(found.into_iter().map(|(name, seeds)| {
+            let runs: Vec<_> = seeds.iter().map(|seed| seed.summary(rounds)).collect();
+            let summary = SchemeSummary::of(&name, reference(&name), &runs);
+            Scheme { name, seeds, summary }
+        }));
         let absolute = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let name =
             absolute.file_name().map_or("run".into(), |name| name.to_string_lossy().into_owned());

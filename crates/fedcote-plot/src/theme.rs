@@ -58,14 +58,20 @@ impl Style {
     }
 }
 
-/// The usual schemes keep their style from figure to figure, whoever else is in the picture.
-const KNOWN: [(&str, usize); 14] = [
+/// The named schemes keep their style from figure to figure, whatever else is in the picture. FedCote, FedCote with memory,
+/// FedAvg and Ideal, which are compared most often, have a colour of their own.
+const KNOWN: &[(&str, usize)] = &[
     ("fedcote", 0),
+    ("fedcote-memory", 2),
     ("fedavg", 1),
     ("ideal", 7),
     ("fedcote-gradient", 8),
     ("fedcote-ii", 16),
-    ("power-of-choice", 2),
+    ("fedcote-matched", 13),
+    ("mifa", 14),
+    ("fedvarp", 15),
+    ("fedau", 17),
+    ("power-of-choice", 18),
     ("newt", 3),
     ("gs", 4),
     ("tf-aggregation", 5),
@@ -76,7 +82,12 @@ const KNOWN: [(&str, usize); 14] = [
     ("fedavg-equalised", 9),
 ];
 
-/// A style for each name: the usual schemes have their own, others take the free ones in order.
+/// Whether a scheme is what the reader looks for first.
+pub fn is_strong(name: &str) -> bool {
+    name == "fedcote"
+}
+
+/// A style for each name: the named schemes have their own, others take the free ones in order.
 pub fn styles<S: AsRef<str>>(names: &[S]) -> Vec<Style> {
     let known = |name: &str| KNOWN.iter().find(|(key, _)| *key == name).map(|&(_, number)| number);
     let taken: Vec<usize> = names.iter().filter_map(|name| known(name.as_ref())).collect();
@@ -357,6 +368,17 @@ mod tests {
         seen.dedup();
         assert_eq!(seen.len(), 5);
         assert!(KNOWN.iter().enumerate().all(|(i, a)| KNOWN[..i].iter().all(|b| a.1 != b.1)));
+    }
+
+    /// `fedcote-memory` used to have no colour of its own.
+    #[test]
+    fn the_schemes_compared_most_often_share_their_colour_only_with_dashed_ones() {
+        for name in ["fedcote", "fedcote-memory", "fedavg", "ideal"] {
+            let style = styles(&[name])[0];
+            assert_eq!(style.dash(), "", "{name}");
+            let others = KNOWN.iter().filter(|(other, _)| *other != name);
+            assert!(others.into_iter().all(|&(_, number)| Style::new(number) != style), "{name}");
+        }
     }
 
     #[test]

@@ -1,16 +1,17 @@
 //! What makes a description of a network valid.
 
+use fedcote::SettingError;
 use fedcote_support::readable;
 
 use crate::config::{ComputeTime, Kind, Mobility, NetworkConfig, PerClient};
-use crate::error::ConfigError;
+use crate::error::{refused, unknown};
 use crate::geometry::{Area, Point};
 use crate::standard::{PRESETS, ShadowingRange, Standard};
 
-type Check = Result<(), ConfigError>;
+type Check = Result<(), SettingError>;
 
 fn require(holds: bool, key: &str, reason: impl FnOnce() -> String) -> Check {
-    if holds { Ok(()) } else { Err(ConfigError::new(key, reason())) }
+    if holds { Ok(()) } else { Err(refused(key, reason())) }
 }
 
 fn finite(key: &str, value: f64) -> Check {
@@ -49,7 +50,7 @@ fn per_client(
             })?;
             values.iter().enumerate().try_for_each(|(client, &value)| {
                 each(key, value).map_err(|error| {
-                    ConfigError::new(key, format!("client {}: {}", client + 1, error.reason))
+                    refused(key, format!("client {}: {}", client + 1, error.reason))
                 })
             })
         }
@@ -104,7 +105,7 @@ impl NetworkConfig {
     /// Whether this describes a network of so many clients; if not, what is wrong with it.
     ///
     /// A key that another kind reads must have its default value.
-    pub fn check(&self, clients: usize) -> Result<(), ConfigError> {
+    pub fn check(&self, clients: usize) -> Result<(), SettingError> {
         require(clients > 0, "kind", || "a network needs at least one client".into())?;
         if let Some(key) = self.without_effect() {
             let reason = match Kind::of_key(key) {
@@ -114,7 +115,7 @@ impl NetworkConfig {
                 }
                 None => "has no effect here: with kind = \"perfect\" every upload arrives".into(),
             };
-            return Err(ConfigError::new(key, reason));
+            return Err(refused(key, reason));
         }
         positive("deadline_seconds", self.deadline_seconds)?;
         positive("bits_per_parameter", self.bits_per_parameter)?;
@@ -125,7 +126,7 @@ impl NetworkConfig {
             Kind::Perfect => Ok(()),
             Kind::Fixed => match &self.failure {
                 Some(failure) => per_client("failure", failure, clients, probability),
-                None => Err(ConfigError::new(
+                None => Err(refused(
                     "failure",
                     "is missing: kind = \"fixed\" needs a failure probability, or a list with one per client",
                 )),
@@ -256,7 +257,7 @@ impl NetworkConfig {
     }
 
     /// The standards that clients use, each once, in the order of first use.
-    pub(crate) fn used_standards(&self) -> Result<Vec<Standard>, ConfigError> {
+    pub(crate) fn used_standards(&self) -> Result<Vec<Standard>, SettingError> {
         let mut used: Vec<Standard> = Vec::new();
         for name in &self.standard_order {
             if used.iter().any(|standard| standard.name == *name) {
@@ -267,7 +268,7 @@ impl NetworkConfig {
                 None => Standard::preset(name).ok_or_else(|| {
                     let mut known: Vec<&str> = PRESETS.to_vec();
                     known.extend(self.standards.keys().map(String::as_str));
-                    ConfigError::unknown("standard_order", "standard", name, &known)
+                    unknown("standard_order", "standard", name, &known)
                 })?,
             });
         }
@@ -275,7 +276,7 @@ impl NetworkConfig {
     }
 
     /// The place and height of a standard's station.
-    pub(crate) fn station(&self, standard: &Standard) -> Result<(Point, f64), ConfigError> {
+    pub(crate) fn station(&self, standard: &Standard) -> Result<(Point, f64), SettingError> {
         match standard.station.as_str() {
             "base_station" => Ok((Point::default(), self.base_station_height_m)),
             "access_point" => Ok((Area::new(self).centre, self.access_point_height_m)),
@@ -285,7 +286,7 @@ impl NetworkConfig {
                     let mut known = vec!["base_station", "access_point"];
                     known.extend(self.stations.keys().map(String::as_str));
                     let key = format!("standards.{}.station", standard.name);
-                    Err(ConfigError::unknown(key, "station", name, &known))
+                    Err(unknown(key, "station", name, &known))
                 }
             },
         }
@@ -297,8 +298,7 @@ fn check_shadowing(key: &str, ranges: &[ShadowingRange]) -> Check {
     require(!ranges.is_empty(), key, || "must have at least one range of distances".into())?;
     let mut end = 0.0;
     for (index, range) in ranges.iter().enumerate() {
-        let refuse =
-            |reason: String| Err(ConfigError::new(key, format!("range {}: {reason}", index + 1)));
+        let refuse = |reason: String| Err(refused(key, format!("range {}: {reason}", index + 1)));
         let ShadowingRange { from_m, to_m, sigma_db } = *range;
         if !(0.0..=100.0).contains(&sigma_db) {
             return refuse(format!(

@@ -2,27 +2,22 @@
 
 use std::path::PathBuf;
 
+use fedcote::SettingError;
 use fedcote_support::suggestion;
 
-/// A value of the configuration that makes no sense.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("network.{key}: {reason}")]
-pub struct ConfigError {
-    /// Dotted path below `network`, for example `standards.mine.bandwidth_hz`.
-    pub key: String,
-    /// What is wrong with it, and what would be right.
-    pub reason: String,
+/// The setting of this key of the `[network]` table, such as `standards.mine.bandwidth_hz`, is refused.
+pub(crate) fn refused(key: impl Into<String>, reason: impl Into<String>) -> SettingError {
+    SettingError::new(key, reason).within("network")
 }
 
-impl ConfigError {
-    pub(crate) fn new(key: impl Into<String>, reason: impl Into<String>) -> Self {
-        Self { key: key.into(), reason: reason.into() }
-    }
-
-    /// An unknown name, with the nearest known one, or all of them.
-    pub(crate) fn unknown(key: impl Into<String>, what: &str, name: &str, known: &[&str]) -> Self {
-        Self::new(key, format!("unknown {what} `{name}`{}", suggestion(name, known)))
-    }
+/// An unknown name, with the nearest known one, or all of them.
+pub(crate) fn unknown(
+    key: impl Into<String>,
+    what: &str,
+    name: &str,
+    known: &[&str],
+) -> SettingError {
+    refused(key, format!("unknown {what} `{name}`{}", suggestion(name, known)))
 }
 
 /// Why a network could not be made.
@@ -30,7 +25,7 @@ impl ConfigError {
 pub enum Error {
     /// The configuration is wrong.
     #[error(transparent)]
-    Config(#[from] ConfigError),
+    Setting(#[from] SettingError),
     /// A trace file is wrong.
     #[error("{}:{line}: {reason}", file.display())]
     Trace {

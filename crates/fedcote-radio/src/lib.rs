@@ -41,7 +41,7 @@ mod trace;
 pub use config::{
     AfterTrace, ComputeTime, Kind, Mobility, NetworkConfig, PerClient, StationConfig, Stragglers,
 };
-pub use error::{ConfigError, Error};
+pub use error::Error;
 pub use fading::Rayleigh;
 pub use geometry::{Area, Point};
 pub use link::{LinkBudget, outage};

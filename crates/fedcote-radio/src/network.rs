@@ -7,7 +7,7 @@ use rand::RngExt;
 use rayon::prelude::*;
 
 use crate::config::{Kind, NetworkConfig, PerClient};
-use crate::error::{ConfigError, Error};
+use crate::error::{Error, refused};
 use crate::geometry::{Area, Point};
 use crate::radio::Radio;
 use crate::stragglers::Lateness;
@@ -117,12 +117,12 @@ impl Network {
             Kind::Radio => Box::new(Radio::new(config, clients, rate_bps, seed)?),
             Kind::Perfect => Box::new(Fixed { clients, failure: PerClient::All(0.0) }),
             Kind::Fixed => {
-                let missing = || ConfigError::new("failure", "is missing");
+                let missing = || refused("failure", "is missing");
                 let failure = config.failure.clone().ok_or_else(missing)?;
                 Box::new(Fixed { clients, failure })
             }
             Kind::Trace => {
-                let missing = || ConfigError::new("file", "is missing");
+                let missing = || refused("file", "is missing");
                 let file = base.join(config.file.as_ref().ok_or_else(missing)?);
                 Box::new(Trace::read(&file, clients, config.after_trace)?)
             }

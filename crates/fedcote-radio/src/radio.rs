@@ -1,11 +1,12 @@
 //! Failures of wireless links: geometry and mobility give distances, standards give margins.
 
+use fedcote::SettingError;
 use fedcote::random::{Key, Purpose, Stream};
 use rand_distr::{Distribution, Exp1, StandardNormal};
 use rayon::prelude::*;
 
 use crate::config::{Mobility, NetworkConfig};
-use crate::error::ConfigError;
+
 use crate::fading::{Rayleigh, Variation};
 use crate::geometry::{Area, Point};
 use crate::mobility::{Walk, Waypoint, movers, route_stream};
@@ -83,7 +84,7 @@ impl Radio {
         clients: usize,
         rate_bps: f64,
         seed: u64,
-    ) -> Result<Self, ConfigError> {
+    ) -> Result<Self, SettingError> {
         let area = Area::new(config);
         let standards = config.used_standards()?;
         let order = config
@@ -114,7 +115,7 @@ impl Radio {
                     standard,
                 })
             })
-            .collect::<Result<Vec<_>, ConfigError>>()?;
+            .collect::<Result<Vec<_>, SettingError>>()?;
 
         let indoor = share_of(config.indoor_share, clients);
         let moving = match config.mobility {

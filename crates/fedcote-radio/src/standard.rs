@@ -1,8 +1,9 @@
 //! Network standards: what a link of each kind is made of.
 
+use fedcote::SettingError;
 use serde::{Deserialize, Serialize};
 
-use crate::error::ConfigError;
+use crate::error::{refused, unknown};
 use crate::link::LinkBudget;
 
 /// The names of the standards that come with the program.
@@ -164,16 +165,16 @@ pub struct StandardConfig {
 
 impl StandardConfig {
     /// The standard that is meant, with everything filled in.
-    pub(crate) fn resolve(&self, name: &str) -> Result<Standard, ConfigError> {
+    pub(crate) fn resolve(&self, name: &str) -> Result<Standard, SettingError> {
         let base = match &self.like {
             Some(like) => Some(Standard::preset(like).ok_or_else(|| {
-                ConfigError::unknown(format!("standards.{name}.like"), "preset", like, &PRESETS)
+                unknown(format!("standards.{name}.like"), "preset", like, &PRESETS)
             })?),
             None => Standard::preset(name),
         };
         let missing = |key: &str| {
             let reason = "is missing: give it, or name a preset with like = \"…\"";
-            ConfigError::new(format!("standards.{name}.{key}"), reason)
+            refused(format!("standards.{name}.{key}"), reason)
         };
         macro_rules! need {
             ($key:ident) => {

@@ -2,14 +2,15 @@
 
 use std::io::Write;
 
-use fedcote_radio::{ComputeTime, ConfigError, Error, Kind, Network, NetworkConfig, PerClient};
+use fedcote::SettingError;
+use fedcote_radio::{ComputeTime, Error, Kind, Network, NetworkConfig, PerClient};
 use proptest::prelude::*;
 
 fn read(text: &str) -> NetworkConfig {
     toml::from_str(text).unwrap()
 }
 
-fn refusal(text: &str) -> ConfigError {
+fn refusal(text: &str) -> SettingError {
     read(text).check(4).unwrap_err()
 }
 
@@ -83,7 +84,7 @@ fn keys_of_another_kind_are_refused() {
         ),
     ] {
         let expected =
-            ConfigError { key: key.into(), reason: format!("has no effect here: {reason}") };
+            SettingError::new(format!("network.{key}"), format!("has no effect here: {reason}"));
         assert_eq!(refusal(text), expected, "{text}");
     }
 }
@@ -253,7 +254,11 @@ fn wrong_values_are_refused_by_key() {
         ),
     ] {
         let error = refusal(text);
-        assert_eq!((error.key.as_str(), error.reason.as_str()), (key, reason), "{text}");
+        assert_eq!(
+            (error.key, error.reason.as_str()),
+            (format!("network.{key}"), reason),
+            "{text}"
+        );
     }
 }
 

@@ -126,7 +126,7 @@ pub fn choices() -> Value {
         })
         .collect();
     let schemes: Vec<Value> =
-        NAMED.iter().map(|(name, what)| json!({ "name": name, "what": what })).collect();
+        NAMED.iter().map(|named| json!({ "name": named.name, "what": named.about })).collect();
     json!({ "presets": presets, "schemes": schemes })
 }
 

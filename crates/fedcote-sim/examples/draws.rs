@@ -70,14 +70,16 @@ fn federation(extra: &str) -> Result<Value, Error> {
         .collect();
     let initial =
         Engine::new(Arc::clone(&world), scenario.schemes.resolve("fedavg").expect("named"))?;
-    let schemes: Vec<Value> =
-        NAMED.iter().map(|(name, _)| scheme(&world, &task, name)).collect::<Result<_, Error>>()?;
+    let schemes: Vec<Value> = NAMED
+        .iter()
+        .map(|named| scheme(&world, &task, named.name))
+        .collect::<Result<_, Error>>()?;
     Ok(json!({
         "features": features,
         "classes": task.model.classes(),
         "hidden": 5,
         "draws": world.draws(),
-        "clip": scenario.guard.clip,
+        "clip": scenario.server.clip,
         "hostile": scenario.hostile,
         "clients": clients,
         "initial": initial.global(),

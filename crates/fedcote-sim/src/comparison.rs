@@ -161,7 +161,8 @@ pub fn summarise(out: &Path) -> Result<Summary, Error> {
             }
         }
         if !results.is_empty() {
-            schemes.push(SchemeSummary::of(scheme, &results));
+            let reference = scenario.schemes.resolve(scheme)?.is_reference();
+            schemes.push(SchemeSummary::of(scheme, reference, &results));
         }
     }
     let summary = Summary {

@@ -61,9 +61,9 @@ impl Engine {
             );
             return Err(Error::Task { round: 0, client: None, reason });
         }
-        let estimator = match world.scenario.server.knowledge {
+        let estimator = match world.scenario.observation.knowledge {
             Knowledge::Estimated if scheme.failures != FailureKind::None => {
-                Some(world.scenario.server.estimator.estimator(world.federation.len())?)
+                Some(world.scenario.observation.estimator.estimator(world.federation.len())?)
             }
             _ => None,
         };
@@ -290,7 +290,7 @@ impl Engine {
     fn upload(&self, context: &RoundContext, (client, copies): Count, attempt: u32) -> Vec<bool> {
         let world = context.world;
         let key = world.key(Purpose::Upload).round(context.round).client(client.into());
-        let uploads = match world.scenario.server.uploads {
+        let uploads = match world.scenario.observation.uploads {
             Uploads::PerDraw => copies,
             Uploads::PerClient => 1,
         };
@@ -332,7 +332,7 @@ impl Engine {
         let mut arrivals = Vec::new();
         for ((&(client, copies), update), uploads) in selected.iter().zip(updates).zip(through) {
             let count = uploads.iter().filter(|&&arrives| arrives).count() as u32;
-            let copies = match self.world.scenario.server.uploads {
+            let copies = match self.world.scenario.observation.uploads {
                 Uploads::PerDraw => count,
                 Uploads::PerClient => count * copies,
             };
@@ -421,7 +421,7 @@ fn accepted(context: &RoundContext, job: Job) -> Update {
     if !finite {
         return Update::Broken;
     }
-    context.world.scenario.guard.clip(context.global, &mut model);
+    context.world.scenario.server.clip(context.global, &mut model);
     Update::Sound(model)
 }
 

@@ -13,6 +13,9 @@ pub enum Error {
         /// What is wrong and what would be right.
         reason: String,
     },
+    /// A setting is wrong.
+    #[error(transparent)]
+    Setting(#[from] fedcote::SettingError),
     /// A run folder cannot be used as asked.
     #[error("{}: {reason}", path.display())]
     Folder {

@@ -35,8 +35,8 @@ kind = "fixed"
 failure = [0.1, 0.8, 0.4, 0.3, 0.6, 0.0]
 knowledge = "estimated"
 estimator = { kind = "window", rounds = 50 }
-label_privacy = 1.0
 [server]
+label_privacy = 1.0
 clip = 2.0
 [hostile]
 clients = [3]

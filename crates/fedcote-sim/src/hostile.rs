@@ -1,8 +1,9 @@
-//! Clients that upload something else than what they learnt, and the server's bound on updates.
+//! Clients that upload something else than what they learnt.
 //!
-//! The server cannot see who is hostile. What is no number it rejects, as a failed upload; what is too long it
-//! scales down to its bound, if it has one.
+//! The server cannot see who is hostile. What is not a number it rejects, as a failed upload; what is too long it
+//! scales down to its bound, if it has one (`server.clip`).
 
+use fedcote::SettingError;
 use fedcote::random::{Key, Purpose};
 use rand::seq::index;
 use serde::{Deserialize, Serialize};
@@ -15,7 +16,7 @@ use crate::vector;
 pub struct Hostile {
     /// The hostile clients, counted from 0.
     pub clients: Vec<u32>,
-    /// In place of a list: the share of all clients that is hostile, drawn once a seed.
+    /// In place of a list: the share of all clients that is hostile, drawn once per seed.
     pub share: f64,
     /// What they upload.
     pub kind: HostileKind,
@@ -41,20 +42,10 @@ pub enum HostileKind {
     Scaled,
 }
 
-/// The `[server]` table: what the server does about it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Guard {
-    /// A bound on the Euclidean norm of an update (the difference of an arrived model from the one sent): a longer one
-    /// is scaled down to it, whatever the aggregation; by default there is none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub clip: Option<f64>,
-}
-
 impl Hostile {
-    /// Checks against the number of clients; an error is a key and a reason.
-    pub(crate) fn check(&self, clients: usize) -> Result<(), (String, String)> {
-        let wrong = |key: &str, reason: &str| Err((format!("hostile.{key}"), reason.to_owned()));
+    /// Checks against the number of clients.
+    pub(crate) fn check(&self, clients: usize) -> Result<(), SettingError> {
+        let wrong = |key: &str, reason: &str| Err(SettingError::new(key, reason).within("hostile"));
         if !(0.0..=1.0).contains(&self.share) {
             return wrong("share", "must be from 0 to 1");
         }
@@ -90,28 +81,6 @@ impl Hostile {
             HostileKind::Nan => model.fill(f32::NAN),
             HostileKind::Infinite => model.fill(f32::INFINITY),
             HostileKind::Scaled => vector::scale_from(broadcast, model, self.factor),
-        }
-    }
-}
-
-impl Guard {
-    /// Checks; an error is a key and a reason.
-    pub(crate) fn check(&self) -> Result<(), (String, String)> {
-        match self.clip {
-            Some(clip) if !(clip > 0.0 && clip.is_finite()) => {
-                Err(("server.clip".to_owned(), "must be a positive number".to_owned()))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Scales an update down to the bound; one within it stays as it is, to the bit.
-    pub(crate) fn clip(&self, broadcast: &[f32], model: &mut [f32]) {
-        let Some(bound) = self.clip else { return };
-        let difference = |(model, sent): (&f32, &f32)| f64::from(*model) - f64::from(*sent);
-        let norm = model.iter().zip(broadcast).map(difference).map(|d| d * d).sum::<f64>().sqrt();
-        if norm > bound {
-            vector::scale_from(broadcast, model, bound / norm);
         }
     }
 }

@@ -42,8 +42,6 @@ pub use world::World;
 mod guides {
     #[doc = include_str!("../../../docs/guide/rust.md")]
     struct Rust;
-    #[doc = include_str!("../../../docs/guide/adding-a-scheme.md")]
-    struct AddingAScheme;
     #[doc = include_str!("../../../docs/guide/network.md")]
     struct Network;
     #[doc = include_str!("../README.md")]

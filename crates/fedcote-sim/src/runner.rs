@@ -47,8 +47,7 @@ impl Runner<'_> {
             return Ok(true);
         }
         let world = context.world(self.run.seed)?;
-        let scheme = scenario.schemes.resolve(&self.run.scheme);
-        let scheme = scheme.map_err(|(place, reason)| Error::Scenario { place, reason })?;
+        let scheme = scenario.schemes.resolve(&self.run.scheme)?;
         let mut engine = Engine::new(world, scheme)?;
         self.folder.sweep()?;
         let (mut round, spent, mut seals) = match self.folder.resume()? {

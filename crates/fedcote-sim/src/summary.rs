@@ -130,6 +130,8 @@ impl RunSummary {
 pub struct SchemeSummary {
     /// The scheme.
     pub name: String,
+    /// Whether it is there to compare with, and does not compete: it meets other failures than the network has.
+    pub reference: bool,
     /// Test accuracy after the last round.
     pub test_accuracy: Option<Spread>,
     /// Test accuracy over the tail.
@@ -161,13 +163,14 @@ pub struct SchemeSummary {
 }
 
 impl SchemeSummary {
-    /// Sums up the runs of a scheme.
-    pub fn of(name: &str, runs: &[RunSummary]) -> Self {
+    /// Sums up the runs of a scheme; `reference` says whether it is there to compare with only.
+    pub fn of(name: &str, reference: bool, runs: &[RunSummary]) -> Self {
         let spread = |value: fn(&RunSummary) -> Option<f64>| {
             Spread::of(&runs.iter().filter_map(value).collect::<Vec<_>>())
         };
         Self {
             name: name.to_owned(),
+            reference,
             test_accuracy: spread(|run| run.test_accuracy),
             tail_accuracy: spread(|run| run.tail_accuracy),
             tail_spread: spread(|run| run.tail_spread),
@@ -299,7 +302,7 @@ mod tests {
             (Some(0.1), Some(0.1), None)
         );
         let good = RunSummary::of(10, &finished(None), &[report(10, 0.8)]);
-        let scheme = SchemeSummary::of("x", &[run, good]);
+        let scheme = SchemeSummary::of("x", false, &[run, good]);
         assert_eq!((scheme.seeds, scheme.diverged, scheme.diverged_at), (2, 1, vec![4]));
         assert!((scheme.test_accuracy.unwrap().mean - 0.45).abs() < 1e-12);
     }
@@ -313,7 +316,7 @@ mod tests {
         let swinging: Vec<_> = (1..=20).map(|round| report(round, accuracies(round))).collect();
         let constant: Vec<_> = (1..=20).map(|round| report(round, 0.95)).collect();
         let runs = [&swinging, &constant].map(|run| RunSummary::so_far(20, None, None, run));
-        let scheme = SchemeSummary::of("x", &runs);
+        let scheme = SchemeSummary::of("x", false, &runs);
         let tail = scheme.tail_accuracy.unwrap();
         assert!((tail.mean - 0.9).abs() < 1e-12);
         assert!((tail.std - 0.1 / 2_f64.sqrt()).abs() < 1e-12, "{tail:?}");

@@ -33,6 +33,7 @@ rate = 0.1
 kind = "fixed"
 failure = [0.1, 0.8, 0.4, 0.3, 0.6, 0.0]
 knowledge = "estimated"
+[server]
 exploration = 0.05
 "#;
 
@@ -132,6 +133,42 @@ fn finished_runs_are_skipped_and_damaged_checkpoints_cost_only_time() {
     fs::write(run.join("checkpoint").join("state.safetensors"), b"not a checkpoint").unwrap();
     finish(TEXT, out, 2, true);
     assert_eq!(results(out), expected);
+}
+
+/// A mixture of `ideal` under another name used to compete with schemes that meet failures.
+#[test]
+fn a_reference_is_known_by_its_failures_not_by_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = TEXT.replace("seeds = [1, 2]", "seeds = [1]").replace("rounds = 12", "rounds = 1");
+    let schemes = "[\"fedavg\", \"scaffold\", \"fedcote-memory\", \"newt\"]";
+    let text = text.replace(schemes, "[\"fedavg\", \"ideal\", \"x\"]");
+    let text = text + "[scheme.x]\nbase = \"ideal\"\naggregation = \"memory\"\n";
+    let summary = finish(&text, folder.path(), 2, false);
+    let references: Vec<bool> = summary.schemes.iter().map(|scheme| scheme.reference).collect();
+    assert_eq!(references, [false, true, true]);
+}
+
+/// A changed definition of a named scheme used to go on with runs of the old one.
+#[test]
+fn a_run_by_another_definition_of_its_scheme_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path();
+    finish(TEXT, out, 2, false);
+    let file = out.join("fedcote-memory").join("1").join("config.toml");
+    let config = fs::read_to_string(&file).unwrap();
+    assert!(
+        config.contains("threshold = 0.95\n") && config.contains("kappa = 1000.0\n"),
+        "{config}"
+    );
+    // What is written out is a scenario, of the same scheme.
+    let again = scenario(&config).schemes.resolve("fedcote-memory").unwrap();
+    assert_eq!(again, scenario(TEXT).schemes.resolve("fedcote-memory").unwrap());
+    fs::write(&file, config.replace("threshold = 0.95\n", "threshold = 0.9\n")).unwrap();
+    let stop = AtomicBool::new(false);
+    let listener = |_: &RunId, _: Event| {};
+    let told = compare(&scenario(TEXT), out, &control(1, true, &stop), &listener).unwrap_err();
+    let told = told.to_string();
+    assert!(told.contains("`scheme.fedcote-memory.threshold` differs"), "{told}");
 }
 
 #[test]

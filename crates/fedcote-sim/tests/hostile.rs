@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fedcote_sim::scheme::NAMED;
+use fedcote_sim::scheme::{NAMED, Named};
 use fedcote_sim::{Classification, Engine, Error, Outcome, RoundReport, Scenario, World};
 
 /// Six clients, everyone drawn with the same probability; more tables follow.
@@ -51,7 +51,7 @@ fn norm(a: &[f32], b: &[f32]) -> f64 {
 #[test]
 fn what_is_no_number_never_reaches_the_model_of_any_scheme() {
     for kind in ["nan", "infinite"] {
-        for (name, _) in NAMED {
+        for Named { name, .. } in NAMED {
             let hostile = format!("[hostile]\nclients = [0, 5]\nkind = \"{kind}\"\n");
             let mut engine = engine(&text(&hostile), name);
             let mut asked = false;
@@ -132,7 +132,7 @@ fn only_hostile_clients_drawn_is_no_divergence_and_all_hostile_is_an_error() {
 fn a_run_with_hostile_clients_and_a_bound_goes_on_from_what_was_saved() {
     let extra = "knowledge = \"estimated\"\n[hostile]\nshare = 0.4\nkind = \"scaled\"\nfactor = -50.0\n\
                  [server]\nclip = 0.1\n";
-    for (name, _) in NAMED {
+    for Named { name, .. } in NAMED {
         let mut whole = engine(&text(extra), name);
         (1..=10).for_each(|round| drop(play(&mut whole, round)));
         let mut first = engine(&text(extra), name);
@@ -195,6 +195,10 @@ fn wrong_keys_are_refused_where_they_stand() {
     let scenario = Scenario::parse("t", text, &[], ".".as_ref()).unwrap();
     let again = Scenario::parse("t", &scenario.to_toml(), &[], ".".as_ref()).unwrap();
     assert_eq!(again, scenario);
+    // All tables are printed, with their defaults.
     let plain = Scenario::parse("t", "", &[], ".".as_ref()).unwrap().to_toml();
-    assert!(!plain.contains("hostile") && !plain.contains("[server]"), "{plain}");
+    assert!(
+        plain.contains("[hostile]\n") && plain.contains("[server]\nexploration = 0.0"),
+        "{plain}"
+    );
 }

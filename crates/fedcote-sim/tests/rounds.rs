@@ -247,8 +247,8 @@ fn a_network_without_hope_ends_with_an_error() {
 /// All named schemes play, save and restore in the middle, and end with the same bits.
 #[test]
 fn every_scheme_goes_on_from_what_was_saved() {
-    for (name, _) in fedcote_sim::scheme::NAMED {
-        let extra = "knowledge = \"estimated\"\nexploration = 0.1\n";
+    for fedcote_sim::scheme::Named { name, .. } in fedcote_sim::scheme::NAMED {
+        let extra = "knowledge = \"estimated\"\n[server]\nexploration = 0.1\n";
         let text = lossy(extra, "[0.05, 0.6, 0.5, 0.7, 0.3]");
         let mut whole = engine(world(&text), name);
         let mut reports: Vec<RoundReport> = (1..=12).map(|round| play(&mut whole, round)).collect();
@@ -286,10 +286,10 @@ fn all_schemes_meet_the_same_network() {
 fn label_privacy_blurs_what_the_server_sees() {
     let open = world(&lossy("", "[0.05, 0.6, 0.5, 0.7, 0.3]"));
     assert_eq!(open.reported.all_labels(), open.federation.all_labels());
-    let blurred = world(&lossy("label_privacy = 0.5", "[0.05, 0.6, 0.5, 0.7, 0.3]"));
+    let blurred = world(&lossy("[server]\nlabel_privacy = 0.5", "[0.05, 0.6, 0.5, 0.7, 0.3]"));
     assert_eq!(blurred.federation.all_labels(), open.federation.all_labels());
     assert_ne!(blurred.reported.all_labels(), open.federation.all_labels());
-    let again = world(&lossy("label_privacy = 0.5", "[0.05, 0.6, 0.5, 0.7, 0.3]"));
+    let again = world(&lossy("[server]\nlabel_privacy = 0.5", "[0.05, 0.6, 0.5, 0.7, 0.3]"));
     assert_eq!(again.reported.all_labels(), blurred.reported.all_labels());
     let mut engine = engine(blurred, "fedcote");
     assert!(play(&mut engine, 1).label_divergence_realised.is_some());

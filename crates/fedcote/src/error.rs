@@ -85,6 +85,28 @@ pub enum Error {
     NobodyEligible(f64),
 }
 
+/// A setting that a program refuses: which one, and why. All crates of FedCote report settings with it.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{key}: {reason}")]
+pub struct SettingError {
+    /// The dotted path that the user typed, such as `training.rate`.
+    pub key: String,
+    /// What is wrong with the value, and what would be right.
+    pub reason: String,
+}
+
+impl SettingError {
+    /// The setting of this key is refused for this reason.
+    pub fn new(key: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self { key: key.into(), reason: reason.into() }
+    }
+
+    /// The same error when the key is in this table.
+    pub fn within(self, table: &str) -> Self {
+        Self { key: format!("{table}.{}", self.key), reason: self.reason }
+    }
+}
+
 /// Checks the number of draws.
 pub(crate) fn check_draws(draws: u64) -> Result<(), Error> {
     if (1..=MAX_DRAWS).contains(&draws) { Ok(()) } else { Err(Error::Draws(draws)) }

@@ -22,7 +22,7 @@ pub mod solve;
 mod special;
 pub mod target;
 
-pub use error::{Error, MAX_DRAWS};
+pub use error::{Error, MAX_DRAWS, SettingError};
 pub use federation::{Federation, FederationSpec};
 pub use procedure::{Draws, Uploads};
 pub use solve::{Evaluation, Method, Options, Solution, Warning, evaluate, evaluate_for, select};

@@ -119,7 +119,7 @@ fn number(value: f64, decimals: usize) -> String {
 /// The best row of a column among schemes that meet failures.
 fn best(column: &Column, schemes: &[SchemeSummary]) -> Option<usize> {
     let wanted = column.best?;
-    let values = schemes.iter().enumerate().filter(|(_, scheme)| scheme.name != "ideal");
+    let values = schemes.iter().enumerate().filter(|(_, scheme)| !scheme.reference);
     let values = values.filter_map(|(row, scheme)| Some((row, (column.value)(scheme)?.mean)));
     let better = |a: &(usize, f64), b: &(usize, f64)| a.1.total_cmp(&b.1);
     match wanted {
@@ -127,4 +127,21 @@ fn best(column: &Column, schemes: &[SchemeSummary]) -> Option<usize> {
         Best::Least => values.min_by(better),
     }
     .map(|(row, _)| row)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `[scheme.x] base = "ideal"` used to be marked as the best.
+    #[test]
+    fn a_reference_is_not_the_best() {
+        let scheme = |reference, mean| SchemeSummary {
+            reference,
+            test_accuracy: Some(Spread { mean, std: 0.0 }),
+            ..SchemeSummary::default()
+        };
+        let schemes = [scheme(false, 0.8), scheme(false, 0.9), scheme(true, 0.99)];
+        assert_eq!(best(&COLUMNS[0], &schemes), Some(1));
+    }
 }

@@ -7,6 +7,7 @@
 //! | `toml` | a scenario: the program reads it; a first line `# NAME.toml` keeps it under that name |
 //! | `json`, `csv` | JSON is read; `<!-- test: file NAME -->` before the block keeps it under that name |
 //! | `rust`, `python` | tested elsewhere: as documentation of `fedcote-sim`, and by `python/tests/test_docs.py` |
+//! | after `<!-- test: create FILE -->`, `<!-- test: change FILE -->` | applied to a copy of the sources by `recipe.rs` |
 //! | `text` | nothing |
 //!
 //! Two remarks before a block change that, and are bounded in number: `<!-- test: skip, REASON -->`, and
@@ -128,6 +129,7 @@ impl<'a> Desk<'a> {
                 .map_err(|error| error.to_string()),
             "csv" | "text" | "python" => Ok(()),
             rust if rust.starts_with("rust") => Ok(()),
+            "diff" if directive.starts_with("change ") => Ok(()),
             "" => Err("say which language the block is (`text` if none)".into()),
             other => Err(format!("`{other}` blocks are not tested; use another language")),
         }

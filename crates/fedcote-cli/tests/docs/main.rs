@@ -7,6 +7,7 @@ mod commands;
 mod fields;
 mod links;
 mod pages;
+mod recipe;
 mod scenario;
 
 use std::path::{Path, PathBuf};

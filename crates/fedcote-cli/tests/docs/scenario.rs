@@ -6,6 +6,8 @@
 use std::collections::BTreeMap;
 use std::process::{Command, Output};
 
+use fedcote_sim::scheme::{NAMED, Named, Parameter, parameters};
+
 use crate::{generated, root};
 
 /// A table of a scenario: its path, what it is, and the types whose fields are its keys, each with its source file.
@@ -20,9 +22,9 @@ const DATA: &str = "crates/fedcote-learn/src/data/spec.rs";
 const NETWORK: &str = "crates/fedcote-radio/src/config.rs";
 const STANDARD: &str = "crates/fedcote-radio/src/standard.rs";
 const HOSTILE: &str = "crates/fedcote-sim/src/hostile.rs";
-const SCHEME: &str = "crates/fedcote-sim/src/scheme/config.rs";
+const SERVER: &str = "crates/fedcote-sim/src/scenario/server.rs";
 
-const SECTIONS: [Section; 12] = [
+const SECTIONS: [Section; 11] = [
     Section {
         table: "",
         about: "The length of the comparison, who takes part, what is compared.",
@@ -46,7 +48,7 @@ const SECTIONS: [Section; 12] = [
     Section {
         table: "network",
         about: "Whose uploads fail, and what the server knows of it ([guide](../guide/network.md)).",
-        types: &[(NETWORK, "NetworkConfig"), (GENERAL, "Server")],
+        types: &[(NETWORK, "NetworkConfig"), (SERVER, "Observation")],
     },
     Section {
         table: "network.stragglers",
@@ -68,20 +70,11 @@ const SECTIONS: [Section; 12] = [
         about: "A list of ranges of distance that together cover every distance once.",
         types: &[(STANDARD, "ShadowingRange")],
     },
-    Section {
-        table: "server",
-        about: "What the server does about updates that are too long.",
-        types: &[(HOSTILE, "Guard")],
-    },
+    Section { table: "server", about: "What the server does.", types: &[(SERVER, "Server")] },
     Section {
         table: "hostile",
         about: "Clients that upload something else than what they learnt.",
         types: &[(HOSTILE, "Hostile")],
-    },
-    Section {
-        table: "scheme.NAME",
-        about: "Parameters of a named scheme, or a new mixture of parts ([guide](../guide/adding-a-scheme.md)).",
-        types: &[(SCHEME, "SchemeConfig")],
     },
 ];
 
@@ -91,9 +84,9 @@ const CHOICES: [&str; 7] = [
     NETWORK,
     GENERAL,
     HOSTILE,
+    SERVER,
     "crates/fedcote-learn/src/models/mod.rs",
     "crates/fedcote/src/procedure.rs",
-    "crates/fedcote-sim/src/scheme/kinds.rs",
 ];
 
 #[test]
@@ -136,15 +129,19 @@ fn the_scenario_reference_is_up_to_date() {
         text += &explained;
         same_keys(table, &fields);
     }
+    text += &schemes();
     text += "\n## Estimators\n\n\
              `network.estimator` is a name, or a table such as `{ kind = \"beta\", retention = 0.9 }`:\n\n\
              | kind | key | |\n|---|---|---|\n";
     for (variant, entry) in estimators() {
         text += &format!("| `\"{variant}\"` | `{}` | {} |\n", entry.name, entry.about);
     }
-    text += "\n## Named schemes\n\n| name | |\n|---|---|\n";
-    for (name, about) in schemes() {
-        text += &format!("| `{name}` | {about} |\n");
+    text += "\n## Named schemes\n\nWhat the table of a named scheme does not say is as in `fedavg`: `selection = \"weights\"`, \
+             `local = \"sgd\"`, `aggregation = \"mean\"`, `failures = \"network\"`.\n\n\
+             | name | | its table |\n|---|---|---|\n";
+    for Named { name, about, table } in NAMED {
+        let table = if table.is_empty() { String::new() } else { format!("`{table}`") };
+        text += &format!("| `{name}` | {about} | {table} |\n");
     }
     generated("docs/reference/scenario.md", &text);
 }
@@ -183,14 +180,69 @@ fn defaults() -> BTreeMap<(String, String), String> {
     found
 }
 
-/// The named schemes and what each is.
-fn schemes() -> Vec<(String, String)> {
-    let file = root().join("crates/fedcote-sim/src/scheme/named.rs");
-    let text = std::fs::read_to_string(file).expect("a source file");
-    let list = text.split("] = [").nth(1).and_then(|rest| rest.split("\n];").next());
-    let texts: Vec<&str> = list.expect("the list").split('"').skip(1).step_by(2).collect();
-    assert!(texts.len() > 30 && texts.len().is_multiple_of(2));
-    texts.chunks(2).map(|pair| (pair[0].to_owned(), pair[1].to_owned())).collect()
+/// The `[scheme.NAME]` table: parts and their parameters, as the parts declare them.
+fn schemes() -> String {
+    let mut text = String::from(
+        "\n## `[scheme.NAME]`\n\n\
+         Parameters of a named scheme, or a new mixture of parts ([guide](../guide/adding-a-scheme.md)). A parameter that no part \
+         of the scheme reads is refused.\n\n\
+         | key | value | default | read with | |\n|---|---|---|---|---|\n",
+    );
+    let mut explained = String::new();
+    let mut entries: Vec<Entry> = Vec::new();
+    let all = parameters();
+    for first in &all {
+        if entries.iter().any(|entry| entry.name == first.key) {
+            continue;
+        }
+        let same: Vec<&Parameter> = all.iter().filter(|other| other.key == first.key).collect();
+        let words: Vec<(String, String)> = match first.words {
+            [] => variants(inner(first.kind)).into_iter().map(|v| (v.name, v.about)).collect(),
+            words => words.iter().map(|(word, about)| ((*word).into(), (*about).into())).collect(),
+        };
+        let value = match (words.is_empty(), &first.range) {
+            (false, _) => "one of the words below".to_owned(),
+            (true, None) => plain(first.kind),
+            (true, Some(range)) if range.starts_with("a number") => {
+                range.trim_start_matches("a ").to_owned()
+            }
+            (true, Some(range)) => format!("{}, {range}", plain(first.kind)),
+        };
+        if !words.is_empty() {
+            explained += &format!("\n`{}`:\n\n", first.key);
+            for (word, about) in words {
+                explained += &format!("- `\"{word}\"`: {about}\n");
+            }
+        }
+        let (default, about) = (defaults_of(&same), &first.about);
+        text += &format!(
+            "| `{}` | {value} | {default} | {} | {about} |\n",
+            first.key,
+            read_with(&same)
+        );
+        entries.push(Entry { name: first.key.into(), kind: String::new(), about: String::new() });
+        assert!(same.iter().all(|other| other.about == *about), "{}: two explanations", first.key);
+    }
+    same_keys("scheme.NAME", &entries);
+    text + &explained
+}
+
+/// The default of a parameter, and where it is another one.
+fn defaults_of(same: &[&Parameter]) -> String {
+    let Some(usual) = &same[0].default else { return String::new() };
+    let mut text = format!("`{usual}`");
+    for other in same.iter().filter(|other| other.default.as_ref() != Some(usual)) {
+        let default = other.default.as_deref().unwrap_or("none");
+        text += &format!(", `{}`: `{default}`", other.given[0].1);
+    }
+    text
+}
+
+/// The choices with which a parameter is read.
+fn read_with(same: &[&Parameter]) -> String {
+    let words = |p: &&Parameter| p.given.iter().map(|(_, word)| format!("`{word}`")).collect();
+    let all: Vec<Vec<String>> = same.iter().map(words).collect();
+    all.iter().map(|words| words.join(" ")).collect::<Vec<_>>().join(", ")
 }
 
 /// The lines of the item with this name, without the first and the last; none if the file has no such item.
@@ -295,7 +347,7 @@ fn plain(kind: &str) -> String {
         "String" | "PathBuf" => "text",
         "Vec<String>" => "list of texts",
         "Vec<u32>" | "Vec<u64>" | "Vec<usize>" => "list of whole numbers",
-        "PerClient" => "number, or a list with one a client",
+        "PerClient" => "number, or a list with one per client",
         "Vec<[f64; 2]>" => "list of pairs",
         "Vec<(u32, f64)>" => "list of pairs",
         "LocalSteps" => "whole number, or `[low, high]`",

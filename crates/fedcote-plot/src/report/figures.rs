@@ -50,11 +50,6 @@ pub(super) fn styles(run: &Run) -> Vec<Style> {
     theme::styles(&run.schemes.iter().map(|scheme| scheme.name.as_str()).collect::<Vec<_>>())
 }
 
-/// Whether a scheme is what the reader came for.
-pub(super) fn is_strong(name: &str) -> bool {
-    name == "fedcote"
-}
-
 /// All figures of a run folder, in the order of the report; those without data are left out.
 pub fn figures(run: &Run) -> Vec<Figure> {
     let all = [
@@ -82,7 +77,7 @@ fn series(run: &Run, value: impl Fn(&RoundReport) -> Option<f64>) -> Vec<Series>
         name: scheme.name.clone(),
         style,
         points: points(scheme, &value),
-        strong: is_strong(&scheme.name),
+        strong: theme::is_strong(&scheme.name),
     };
     let all = run.schemes.iter().zip(styles(run)).map(of);
     all.filter(|series| !series.points.is_empty()).collect()
@@ -103,7 +98,7 @@ pub(super) fn tail_dots(run: &Run, heading: &str) -> Dots {
             mean: tail.map_or(f64::NAN, |tail| tail.mean),
             deviation: tail.map_or(0.0, |tail| tail.std),
             other: None,
-            strong: is_strong(&scheme.name),
+            strong: theme::is_strong(&scheme.name),
         }
     });
     Dots {

@@ -111,13 +111,13 @@ pub fn table(runs: &[Run]) -> Table {
                     mean(summary.label_divergence_realised),
                     seeds,
                 ],
-                apart: name == "ideal" || summary.diverged > 0,
+                apart: summary.reference || summary.diverged > 0,
             });
         }
     }
     let mut table = Table {
-        title: "Mean ± standard deviation over seeds. Bold: the best of its column; ideal and diverged schemes do \
-                not compete."
+        title: "Mean ± standard deviation over seeds. Bold: the best of its column; schemes that diverged or do \
+                not meet the network's failures (ideal) do not compete."
             .into(),
         corner: if runs.len() == 1 { "scheme".into() } else { "folder · scheme".into() },
         columns,

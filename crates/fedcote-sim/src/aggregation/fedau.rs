@@ -10,7 +10,18 @@ use serde::{Deserialize, Serialize};
 use crate::Error;
 use crate::part::{Aggregation, Arrival, Probabilities, RoundContext, State};
 use crate::saved::Saved;
+use crate::scheme::settings::parameters;
 use crate::vector::{add, mean_change};
+
+parameters! {
+    /// Parameters of `aggregation = "fedau"`.
+    pub struct FedAuSettings {
+        /// Step size η on the server.
+        server_rate: f64 = 1.0, in 0.0..=1e30;
+        /// The longest participation interval that counts, in rounds.
+        cutoff: u32 = 50, in 1..;
+    }
+}
 
 /// The mean weighted by observed participation.
 pub struct FedAu {
@@ -46,9 +57,10 @@ impl Interval {
 }
 
 impl FedAu {
-    /// Nothing observed yet; the cutoff is 50 rounds by default.
-    pub fn new(rate: f32, cutoff: Option<u32>) -> Self {
-        Self { rate, cutoff: cutoff.unwrap_or(50), intervals: Vec::new() }
+    /// Nothing observed yet.
+    pub fn new(settings: &FedAuSettings) -> Self {
+        let rate = settings.server_rate as f32;
+        Self { rate, cutoff: settings.cutoff, intervals: Vec::new() }
     }
 
     fn factors(&mut self, weights: &[f64], arrivals: &[Arrival]) -> Vec<(u32, f64)> {
@@ -101,7 +113,7 @@ mod tests {
 
     #[test]
     fn rare_guests_weigh_more_as_by_hand() {
-        let mut fedau = FedAu::new(1.0, Some(3));
+        let mut fedau = FedAu::new(&FedAuSettings { cutoff: 3, ..Default::default() });
         let weights = [0.5, 0.5];
         let both = [arrival(0, 1, 1, &[]), arrival(1, 1, 1, &[])];
         assert_eq!(fedau.factors(&weights, &both), [(0, 0.5), (1, 0.5)]);

@@ -7,16 +7,32 @@
 use super::mean::{shares, step};
 use crate::Error;
 use crate::part::{Aggregation, Arrival, Probabilities, RoundContext, State};
+use crate::scheme::settings::parameters;
+
+parameters! {
+    /// Parameters of `aggregation = "label-matched"`.
+    pub struct LabelMatchedSettings {
+        /// Step size η on the server.
+        server_rate: f64 = 1.0, in 0.0..=1e30;
+        /// Ridge λ towards equal weights.
+        ridge: f64 = 0.1, in 0.0..;
+    }
+}
 
 /// Weights that match this round's labels to the global mix.
 pub struct LabelMatched {
     /// Step size on the server.
     pub rate: f32,
-    /// Ridge λ towards equal weights; 0.1 by default.
+    /// Ridge λ towards equal weights.
     pub ridge: f64,
 }
 
 impl LabelMatched {
+    /// With these parameters.
+    pub fn new(settings: &LabelMatchedSettings) -> Self {
+        Self { rate: settings.server_rate as f32, ridge: settings.ridge }
+    }
+
     fn weights(
         &self,
         arrivals: &[Arrival],

@@ -5,7 +5,23 @@
 
 use crate::Error;
 use crate::part::{Aggregation, Arrival, Probabilities, RoundContext, State};
+use crate::scheme::settings::parameters;
 use crate::vector::{add, mean_change};
+
+parameters! {
+    /// Parameters of aggregations that only have a step size.
+    pub struct StepSettings {
+        /// Step size η on the server.
+        server_rate: f64 = 1.0, in 0.0..=1e30;
+    }
+}
+
+impl StepSettings {
+    /// The step size, in the precision of models.
+    pub(super) fn rate(&self) -> f32 {
+        self.server_rate as f32
+    }
+}
 
 /// The mean of what arrived, each copy counting once.
 pub struct Mean {

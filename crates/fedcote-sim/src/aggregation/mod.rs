@@ -9,34 +9,69 @@ mod tf;
 mod variance_reduced;
 mod yogi;
 
-pub use fedau::FedAu;
-pub use label_matched::LabelMatched;
-pub use mean::{Mean, WeightedMean};
+pub use fedau::{FedAu, FedAuSettings};
+pub use label_matched::{LabelMatched, LabelMatchedSettings};
+pub use mean::{Mean, StepSettings, WeightedMean};
 pub use memory::Memory;
 pub use nova::Nova;
 pub use tf::Tf;
 pub use variance_reduced::VarianceReduced;
-pub use yogi::Yogi;
+pub use yogi::{Yogi, YogiSettings};
 
 use crate::part::Aggregation;
-use crate::scheme::{AggregationKind, Scheme};
+use crate::scheme::Scheme;
+use crate::scheme::settings::choices;
+
+choices! {
+    /// What becomes of what arrived.
+    pub enum AggregationKind in "aggregation" {
+        /// The mean of what arrived, each copy counting once.
+        "mean" => Mean(StepSettings),
+        /// The mean weighted by copies times p.
+        "weighted-mean" => WeightedMean(StepSettings),
+        /// Weights that make the expectation right, not normalised.
+        "tf-aggregation" => TfAggregation,
+        /// Updates divided by their number of steps.
+        "nova" => Nova(StepSettings),
+        /// An adaptive step on the mean update.
+        "yogi" => Yogi(YogiSettings),
+        /// The mean of everyone's latest update (MIFA).
+        "memory" => Memory(StepSettings),
+        /// The mean update corrected by everyone's latest one (FedVARP).
+        "variance-reduced" => VarianceReduced(StepSettings),
+        /// The mean weighted by observed participation (FedAU).
+        "fedau" => Fedau(FedAuSettings),
+        /// Weights that match this round's labels to the global mix.
+        "label-matched" => LabelMatched(LabelMatchedSettings),
+    }
+}
+
+impl AggregationKind {
+    /// Whether everyone who was ever heard is in every aggregate, with the weight that the selection aims at.
+    pub fn remembers(&self) -> bool {
+        matches!(self, Self::Memory(_))
+    }
+
+    /// Whether it needs a selection by probabilities.
+    pub fn needs_probabilities(&self) -> bool {
+        matches!(self, Self::TfAggregation)
+    }
+}
 
 /// The aggregation of a scheme, for a model of this many parameters.
 pub fn build(scheme: &Scheme, parameters: usize) -> Box<dyn Aggregation> {
-    let config = &scheme.config;
-    let rate = config.server_rate.unwrap_or(1.0) as f32;
-    match scheme.aggregation {
-        AggregationKind::Mean => Box::new(Mean { rate }),
-        AggregationKind::WeightedMean => Box::new(WeightedMean { rate }),
+    match &scheme.aggregation {
+        AggregationKind::Mean(settings) => Box::new(Mean { rate: settings.rate() }),
+        AggregationKind::WeightedMean(settings) => Box::new(WeightedMean { rate: settings.rate() }),
         AggregationKind::TfAggregation => Box::new(Tf),
-        AggregationKind::Nova => Box::new(Nova { rate }),
-        AggregationKind::Yogi => Box::new(Yogi::new(config, parameters)),
-        AggregationKind::Memory => Box::new(Memory::new(rate, parameters)),
-        AggregationKind::VarianceReduced => Box::new(VarianceReduced::new(rate, parameters)),
-        AggregationKind::Fedau => Box::new(FedAu::new(rate, config.cutoff)),
-        AggregationKind::LabelMatched => {
-            Box::new(LabelMatched { rate, ridge: config.ridge.unwrap_or(0.1) })
+        AggregationKind::Nova(settings) => Box::new(Nova { rate: settings.rate() }),
+        AggregationKind::Yogi(settings) => Box::new(Yogi::new(settings, parameters)),
+        AggregationKind::Memory(settings) => Box::new(Memory::new(settings.rate(), parameters)),
+        AggregationKind::VarianceReduced(settings) => {
+            Box::new(VarianceReduced::new(settings.rate(), parameters))
         }
+        AggregationKind::Fedau(settings) => Box::new(FedAu::new(settings)),
+        AggregationKind::LabelMatched(settings) => Box::new(LabelMatched::new(settings)),
     }
 }
 

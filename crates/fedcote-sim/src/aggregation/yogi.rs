@@ -7,8 +7,22 @@ use super::mean::shares;
 use crate::Error;
 use crate::part::{Aggregation, Arrival, Probabilities, RoundContext, State};
 use crate::saved::Saved;
-use crate::scheme::SchemeConfig;
+use crate::scheme::settings::parameters;
 use crate::vector::mean_change;
+
+parameters! {
+    /// Parameters of `aggregation = "yogi"`.
+    pub struct YogiSettings {
+        /// Step size η on the server.
+        server_rate: f64 = 0.01, in 0.0..=1e30;
+        /// Decay β₁ of the first moment.
+        beta1: f64 = 0.9, in 0.0..=1.0;
+        /// Decay β₂ of the second moment.
+        beta2: f64 = 0.99, in 0.0..=1.0;
+        /// Adaptivity τ.
+        adaptivity: f64 = 0.001, in 0.0..=1e30;
+    }
+}
 
 /// An adaptive step on the mean update.
 pub struct Yogi {
@@ -21,13 +35,13 @@ pub struct Yogi {
 }
 
 impl Yogi {
-    /// β₁ = 0.9, β₂ = 0.99, τ = 1e-3, η = 1e-2 unless the scheme says otherwise.
-    pub fn new(config: &SchemeConfig, parameters: usize) -> Self {
+    /// Both moments zero.
+    pub fn new(settings: &YogiSettings, parameters: usize) -> Self {
         Self {
-            rate: config.server_rate.unwrap_or(1e-2) as f32,
-            beta1: config.beta1.unwrap_or(0.9) as f32,
-            beta2: config.beta2.unwrap_or(0.99) as f32,
-            adaptivity: config.adaptivity.unwrap_or(1e-3) as f32,
+            rate: settings.server_rate as f32,
+            beta1: settings.beta1 as f32,
+            beta2: settings.beta2 as f32,
+            adaptivity: settings.adaptivity as f32,
             first: vec![0.0; parameters],
             second: vec![0.0; parameters],
         }
@@ -83,7 +97,7 @@ mod tests {
 
     #[test]
     fn two_steps_are_as_by_hand() {
-        let mut yogi = Yogi::new(&SchemeConfig::default(), 1);
+        let mut yogi = Yogi::new(&YogiSettings::default(), 1);
         let mut global = vec![0.0];
         // m = 0.1, v = 0.01: 0.01 · 0.1 / (0.1 + 0.001) = 0.00990099
         yogi.step(&[1.0], &mut global);

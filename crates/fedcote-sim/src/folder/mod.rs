@@ -101,7 +101,7 @@ impl RunFolder {
         seed: u64,
     ) -> Result<Self, Error> {
         let path = out.join(scheme).join(seed.to_string());
-        let mut config = run_config(scenario, scheme, seed);
+        let mut config = run_config(scenario, scheme, seed)?;
         if let Some(task) = task {
             config.insert("task".into(), Value::String(task.to_owned()));
         }
@@ -304,15 +304,16 @@ impl Metrics {
     }
 }
 
-/// What one run depends on: the scenario cut down to its scheme and seed.
-fn run_config(scenario: &Scenario, scheme: &str, seed: u64) -> Table {
+/// What one run depends on: the scenario cut down to its scheme and seed, the scheme written out with all its
+/// parameters, so that a run by another definition of a named scheme is told from this one.
+fn run_config(scenario: &Scenario, scheme: &str, seed: u64) -> Result<Table, Error> {
     let mut scenario = scenario.clone();
     scenario.general.schemes = vec![scheme.to_owned()];
     scenario.general.seeds = vec![seed];
-    scenario.schemes.retain(scheme);
+    scenario.schemes = scenario.schemes.resolved(scheme)?;
     let mut config = scenario.to_table();
     config.insert("version".into(), Value::String(env!("CARGO_PKG_VERSION").to_owned()));
-    config
+    Ok(config)
 }
 
 /// Keys that may differ between the runs of a folder: they change no number.

@@ -4,18 +4,31 @@ mod prox;
 mod scaffold;
 mod sgd;
 
-pub use prox::Prox;
-pub use scaffold::Scaffold;
+pub use prox::{Prox, ProxSettings};
+pub use scaffold::{ControlKind, Scaffold, ScaffoldSettings};
 pub use sgd::Sgd;
 
 use crate::part::LocalUpdate;
-use crate::scheme::{LocalKind, Scheme};
+use crate::scheme::Scheme;
+use crate::scheme::settings::choices;
+
+choices! {
+    /// What a client does.
+    pub enum LocalKind in "local" {
+        /// Plain mini-batch SGD.
+        "sgd" => Sgd,
+        /// With a proximal term towards the global model.
+        "prox" => Prox(ProxSettings),
+        /// With control variates.
+        "scaffold" => Scaffold(ScaffoldSettings),
+    }
+}
 
 /// The local update of a scheme, for a model of this many parameters.
 pub fn build(scheme: &Scheme, parameters: usize) -> Box<dyn LocalUpdate> {
-    match scheme.local {
+    match &scheme.local {
         LocalKind::Sgd => Box::new(Sgd),
-        LocalKind::Prox => Box::new(Prox { mu: scheme.config.mu.unwrap_or(0.01) as f32 }),
-        LocalKind::Scaffold => Box::new(Scaffold::new(scheme.config.control, parameters)),
+        LocalKind::Prox(settings) => Box::new(Prox { mu: settings.mu as f32 }),
+        LocalKind::Scaffold(settings) => Box::new(Scaffold::new(settings, parameters)),
     }
 }

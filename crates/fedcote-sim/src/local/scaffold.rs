@@ -8,9 +8,28 @@
 
 use crate::part::{Arrival, LocalUpdate, RoundContext, State};
 use crate::saved::Saved;
-use crate::scheme::ControlKind;
+use crate::scheme::settings::{choices, parameters};
 use crate::slab::Slab;
 use crate::task::Correction;
+
+choices! {
+    /// How SCAFFOLD's control variate is scaled.
+    #[derive(Copy, Eq)]
+    pub enum ControlKind in "control" {
+        /// By the number of local steps, as in the original.
+        "original" => Original,
+        /// By the number of selected clients, as printed in the paper.
+        "printed" => Printed,
+    }
+}
+
+parameters! {
+    /// Parameters of `local = "scaffold"`.
+    pub struct ScaffoldSettings {
+        /// How the control variate is scaled.
+        control: ControlKind = ControlKind::Original;
+    }
+}
 
 /// SGD with control variates.
 pub struct Scaffold {
@@ -21,9 +40,9 @@ pub struct Scaffold {
 
 impl Scaffold {
     /// All control variates zero.
-    pub fn new(control: Option<ControlKind>, parameters: usize) -> Self {
+    pub fn new(settings: &ScaffoldSettings, parameters: usize) -> Self {
         Self {
-            control: control.unwrap_or(ControlKind::Original),
+            control: settings.control,
             server: vec![0.0; parameters],
             clients: Slab::new(parameters),
         }
@@ -91,7 +110,7 @@ mod tests {
     /// Two clients of one parameter, N = 2, E γ = 0.5, worked by hand.
     #[test]
     fn variates_advance_as_by_hand() {
-        let mut scaffold = Scaffold::new(None, 1);
+        let mut scaffold = Scaffold::new(&ScaffoldSettings::default(), 1);
         let mut step = vec![0.0];
         // w̄ = 1, w_0 = 0.5: c_0 = (1 − 0.5)/0.5 = 1; w_1 = 2: c_1 = −2; c = (1 − 2)/2 = −0.5.
         scaffold.advance(0, 2.0, 0.5, &[1.0], &[0.5], &mut step);

@@ -1,6 +1,6 @@
 //! What must hold between the values of a scenario.
 
-use fedcote::privacy::Geometric;
+use fedcote::SettingError;
 use fedcote_learn::data::Shape;
 use fedcote_support::suggestion;
 
@@ -12,9 +12,9 @@ const MIN_RATE: f64 = 1e-30;
 const MAX_RATE: f64 = 1e30;
 
 impl Scenario {
-    /// Checks what a type alone cannot say; an error is a key and a reason.
-    pub(super) fn check(&self) -> Result<(), (String, String)> {
-        let wrong = |key: &str, reason: &str| Err((key.to_owned(), reason.to_owned()));
+    /// Checks what a type alone cannot say.
+    pub(super) fn check(&self) -> Result<(), SettingError> {
+        let wrong = |key: &str, reason: &str| Err(SettingError::new(key, reason));
         let general = &self.general;
         if general.rounds == 0 {
             return wrong("rounds", "must be at least 1");
@@ -32,10 +32,10 @@ impl Scenario {
             return wrong("schemes", "name at least one scheme, as in [\"fedavg\", \"fedcote\"]");
         }
         if let Some(twice) = repeated(&general.seeds) {
-            return wrong("seeds", &format!("{twice} stands twice"));
+            return wrong("seeds", &format!("{twice} is listed twice"));
         }
         if let Some(twice) = repeated(&general.schemes) {
-            return wrong("schemes", &format!("`{twice}` stands twice"));
+            return wrong("schemes", &format!("`{twice}` is listed twice"));
         }
         if general.evaluate_every == 0 {
             return wrong("evaluate_every", "must be at least 1");
@@ -77,47 +77,35 @@ impl Scenario {
                 "must be [[round, rate], …] with growing rounds from 1 and rates from 1e-30 to 1e30",
             );
         }
-        if !(0.0..=1.0).contains(&self.server.exploration) {
-            return wrong("network.exploration", "must be from 0 to 1");
-        }
-        if let Some(Err(error)) = self.server.label_privacy.map(|e| Geometric::new(e, 1)) {
-            return wrong("network.label_privacy", &error.to_string());
-        }
-        // Parameters of an estimator do not depend on the number of clients.
-        if let Err(error) = self.server.estimator.estimator(1) {
-            return wrong("network.estimator", &error.to_string());
-        }
-        self.guard.check()?;
+        self.observation.check()?;
+        self.server.check()?;
         self.hostile.check(general.clients)?;
         self.data.check().map_err(setting)?;
         // Any shape will do: what is wrong with a model is wrong for all of them.
         let shape = Shape { height: 32, width: 32, channels: 3 };
         fedcote_learn::models::build(&self.model, shape, 10).map_err(setting)?;
-        self.network
-            .check(general.clients)
-            .map_err(|error| (format!("network.{}", error.key), error.reason))?;
+        self.network.check(general.clients)?;
         for name in general.schemes.iter().chain(self.schemes.iter().map(|(name, _)| name)) {
             self.schemes.resolve(name)?;
         }
-        // A table for a scheme that is neither compared nor known by name is a slip of the pen.
-        let known: Vec<&str> = NAMED.iter().map(|(name, _)| *name).collect();
+        // A table for a scheme that is neither compared nor known by name is a typo.
+        let known: Vec<&str> = NAMED.iter().map(|named| named.name).collect();
         let meant =
             |name: &&String| !known.contains(&name.as_str()) && !general.schemes.contains(name);
         if let Some(name) = self.schemes.iter().map(|(name, _)| name).find(meant) {
             let listed: Vec<&str> =
                 general.schemes.iter().map(String::as_str).chain(known).collect();
             let reason = format!("no scheme `{name}` is compared{}", suggestion(name, &listed));
-            return Err((format!("scheme.{name}"), reason));
+            return Err(SettingError::new(format!("scheme.{name}"), reason));
         }
         Ok(())
     }
 }
 
-/// The key and the reason of a refused setting.
-fn setting(error: fedcote_learn::Error) -> (String, String) {
+fn setting(error: fedcote_learn::Error) -> SettingError {
     match error {
-        fedcote_learn::Error::Setting { key, reason } => (key.to_owned(), reason),
-        other => (String::new(), other.to_string()),
+        fedcote_learn::Error::Setting(error) => error,
+        other => SettingError::new("", other.to_string()),
     }
 }
 

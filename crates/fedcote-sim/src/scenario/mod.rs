@@ -5,25 +5,27 @@
 
 mod check;
 mod presets;
+mod server;
 mod source;
 
 use std::path::{Path, PathBuf};
 
-use fedcote::estimate::EstimatorKind;
 use fedcote_learn::data::{DataSpec, SetKind, Shape};
 use fedcote_learn::models::ModelSpec;
 use fedcote_radio::{Kind, NetworkConfig};
 use fedcote_support::suggestion;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 pub use presets::{PRESETS, Preset};
+pub use server::{Knowledge, Observation, Server};
 use source::Source;
 pub use source::plain;
+pub(crate) use source::reason;
 
 use crate::Error;
-use crate::hostile::{Guard, Hostile};
-use crate::scheme::{SchemeConfig, Schemes};
+use crate::hostile::Hostile;
+use crate::scheme::{self, Schemes};
 
 /// A checked description of a comparison.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,10 +40,10 @@ pub struct Scenario {
     pub training: Training,
     /// Who fails when.
     pub network: NetworkConfig,
-    /// What the server knows of the network, and how uploads are sent.
+    /// What the server observes of the network, and how uploads are sent.
+    pub observation: Observation,
+    /// What the server does.
     pub server: Server,
-    /// What the server does about updates that are too long.
-    pub guard: Guard,
     /// Clients that upload something else than what they learnt.
     pub hostile: Hostile,
     /// Parameters of schemes, and mixtures under new names.
@@ -129,67 +131,6 @@ pub enum LocalSteps {
     Range([u32; 2]),
 }
 
-/// What the server knows: keys of the `[network]` table that concern the server.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Server {
-    /// Whether the failure probabilities are told or learnt.
-    pub knowledge: Knowledge,
-    /// Whether each draw of a client uploads on its own, or one upload carries them all.
-    pub uploads: fedcote::Uploads,
-    /// How failure probabilities are learnt when `knowledge = "estimated"`: a name, or a table with `kind` and
-    /// parameters.
-    #[serde(deserialize_with = "estimator")]
-    pub estimator: EstimatorKind,
-    /// The share of draws that go to clients in proportion to their weight, so that nobody is
-    /// forgotten while probabilities are being learnt.
-    pub exploration: f64,
-    /// Clients protect the label counts they report by noise for ε-differential privacy of each sample; by default they
-    /// report them as they are.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub label_privacy: Option<f64>,
-}
-
-impl Default for Server {
-    fn default() -> Self {
-        Self {
-            knowledge: Knowledge::Known,
-            uploads: fedcote::Uploads::PerDraw,
-            estimator: Default::default(),
-            exploration: 0.0,
-            label_privacy: None,
-        }
-    }
-}
-
-fn estimator<'de, D: Deserializer<'de>>(deserializer: D) -> Result<EstimatorKind, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(
-        untagged,
-        expecting = "must be a name, or a table with `kind` and parameters of that kind"
-    )]
-    enum Written {
-        Name(String),
-        Table(EstimatorKind),
-    }
-    match Written::deserialize(deserializer)? {
-        Written::Table(kind) => Ok(kind),
-        Written::Name(name) => name.parse().map_err(serde::de::Error::custom),
-    }
-}
-
-/// What the server knows of failure probabilities.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Knowledge {
-    /// It is told, every round.
-    Known,
-    /// It learns them from what arrives.
-    Estimated,
-}
-
-const SERVER_KEYS: [&str; 5] =
-    ["knowledge", "uploads", "estimator", "exploration", "label_privacy"];
 const SECTIONS: [&str; 7] = ["data", "model", "training", "network", "server", "hostile", "scheme"];
 
 impl Scenario {
@@ -241,15 +182,15 @@ impl Scenario {
         {
             network.retain(|key, _| kind.reads(key) || source.overrides(&format!("network.{key}")));
         }
-        let mut server = Table::new();
-        for key in SERVER_KEYS {
+        let mut observation = Table::new();
+        for key in server::OBSERVATION {
             if let Some(value) = network.remove(key) {
-                server.insert(key.to_owned(), value);
+                observation.insert(key.to_owned(), value);
             }
         }
-        let network = source.read("network", network, &SERVER_KEYS)?;
-        let server = source.read("network", server, &[])?;
-        let guard = source.read("server", section("server")?, &[])?;
+        let network = source.read("network", network, &server::OBSERVATION)?;
+        let observation = source.read("network", observation, &[])?;
+        let server = source.read("server", section("server")?, &[])?;
         let hostile = source.read("hostile", section("hostile")?, &[])?;
         let mut schemes = Schemes::default();
         for (name, value) in section("scheme")? {
@@ -257,8 +198,11 @@ impl Scenario {
             let Value::Table(table) = value else {
                 return Err(source.wrong(&path, &format!("must be a table: write [{path}]")));
             };
-            let config: SchemeConfig = source.read(&path, table, &[])?;
-            schemes.insert(name, config);
+            let keys = scheme::keys();
+            if let Some(key) = table.keys().find(|key| !keys.contains(&key.as_str())) {
+                return Err(source.unknown_key(&path, key, &keys));
+            }
+            schemes.insert(name, table);
         }
         let fields = General::default();
         let known: Vec<String> = toml::Table::try_from(&fields)
@@ -272,9 +216,19 @@ impl Scenario {
         }
         let general = source.read("", top, &[])?;
         let base = base.to_owned();
-        let scenario =
-            Self { general, data, model, training, network, server, guard, hostile, schemes, base };
-        scenario.check().map_err(|(key, reason)| source.wrong(&key, &reason))?;
+        let scenario = Self {
+            general,
+            data,
+            model,
+            training,
+            network,
+            observation,
+            server,
+            hostile,
+            schemes,
+            base,
+        };
+        scenario.check().map_err(|error| source.wrong(&error.key, &error.reason))?;
         Ok(scenario)
     }
 
@@ -314,18 +268,13 @@ impl Scenario {
         top.insert("model".into(), table(Table::try_from(&self.model)).into());
         top.insert("training".into(), table(Table::try_from(&self.training)).into());
         let mut network = table(Table::try_from(&self.network));
-        network.extend(table(Table::try_from(&self.server)));
+        network.extend(table(Table::try_from(&self.observation)));
         top.insert("network".into(), network.into());
-        // Written only where they say something: folders of runs without them stay as they are.
-        if self.guard != Guard::default() {
-            top.insert("server".into(), table(Table::try_from(self.guard)).into());
-        }
-        if self.hostile != Hostile::default() {
-            top.insert("hostile".into(), table(Table::try_from(&self.hostile)).into());
-        }
+        top.insert("server".into(), table(Table::try_from(self.server)).into());
+        top.insert("hostile".into(), table(Table::try_from(&self.hostile)).into());
         let mut schemes = Table::new();
-        for (name, config) in self.schemes.iter() {
-            schemes.insert(name.clone(), table(Table::try_from(config)).into());
+        for (name, table) in self.schemes.iter() {
+            schemes.insert(name.clone(), table.clone().into());
         }
         if !schemes.is_empty() {
             top.insert("scheme".into(), schemes.into());
@@ -336,8 +285,8 @@ impl Scenario {
 
 /// The table where a key that stands in the wrong one belongs, if any has it.
 fn elsewhere(key: &str) -> Option<String> {
-    if SERVER_KEYS.contains(&key) {
-        return Some(format!("network.{key}"));
+    if server::SERVER.contains(&key) {
+        return Some(format!("server.{key}"));
     }
     let all = Scenario::parse("", "", &[], Path::new(".")).ok()?.to_table();
     let inside = |(_, value): &(&String, &Value)| value.get(key).is_some();

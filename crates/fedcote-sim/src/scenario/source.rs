@@ -91,13 +91,7 @@ impl Source {
                 let also = if parent == prefix { also } else { &[] };
                 return self.unknown_key(parent, wrong, &[&quoted[1..], also].concat());
             }
-            let reason = match (message.starts_with("unknown variant"), quoted.split_first()) {
-                (true, Some((wrong, known))) => {
-                    format!("`{wrong}` is not known{}", suggestion(wrong, known))
-                }
-                _ => plain(&message),
-            };
-            self.wrong(&path, &reason)
+            self.wrong(&path, &reason(&message))
         })
     }
 
@@ -110,6 +104,12 @@ impl Source {
     /// The error for an unknown key.
     pub fn unknown_key(&self, parent: &str, key: &str, known: &[&str]) -> Error {
         let path = join(parent, key);
+        if parent == "network" && super::server::MOVED.contains(&key) {
+            let place = self.place(&path);
+            // An override says itself which key it is.
+            let said = if place == format!("--set {path}") { "" } else { &format!("{path} ") };
+            return Error::Scenario { reason: format!("{said}is now server.{key}"), place };
+        }
         let remedy = match super::elsewhere(key) {
             Some(place) => format!("; did you mean `{place}`?"),
             None => suggestion(key, known),
@@ -173,6 +173,16 @@ fn line_at(text: &str, offset: usize) -> usize {
 
 fn backticked(message: &str) -> Vec<&str> {
     message.split('`').skip(1).step_by(2).collect()
+}
+
+/// Why a value was refused, from what its reader said.
+pub fn reason(message: &str) -> String {
+    match backticked(message).split_first() {
+        Some((wrong, known)) if message.starts_with("unknown variant") => {
+            format!("`{wrong}` is not known{}", suggestion(wrong, known))
+        }
+        _ => plain(message),
+    }
 }
 
 /// What a reader of text found and wanted, in the words of the person who wrote it: "invalid type: floating point

@@ -52,13 +52,37 @@ fn unknown_keys_name_line_and_remedy() {
     );
     for (written, meant) in [
         ("server.knowledge", "network.knowledge"),
-        ("server.label_privacy", "network.label_privacy"),
+        ("training.label_privacy", "server.label_privacy"),
+        // `network.clip` used to get no hint.
+        ("network.clip", "server.clip"),
         ("rate", "training.rate"),
         ("network.rounds", "rounds"),
     ] {
         let expected = format!("--set {written}: unknown key; did you mean `{meant}`?");
         assert_eq!(refused_override(&format!("{written}=1")), expected);
     }
+}
+
+/// What the server does used to be in the table of the network.
+#[test]
+fn keys_that_moved_name_their_new_place() {
+    assert_eq!(
+        refusal("[network]\nkind = \"perfect\"\nexploration = 0.05\n"),
+        "mine.toml:3: network.exploration is now server.exploration"
+    );
+    assert_eq!(
+        refused_override("network.label_privacy=1.0"),
+        "--set network.label_privacy: is now server.label_privacy"
+    );
+    let moved = parse("[server]\nexploration = 0.05\nlabel_privacy = 1.0\nclip = 2.0\n").unwrap();
+    assert_eq!(
+        moved.server,
+        Server { exploration: 0.05, label_privacy: Some(1.0), clip: Some(2.0) }
+    );
+    assert_eq!(
+        refusal("[server]\nexploration = 1.5\n"),
+        "mine.toml:2: server.exploration: must be from 0 to 1"
+    );
 }
 
 #[test]
@@ -68,7 +92,7 @@ fn wrong_values_name_line_and_key() {
         "mine.toml:3: training.rate: must be a positive number"
     );
     assert_eq!(refusal("\nrounds = 0\n"), "mine.toml:2: rounds: must be at least 1");
-    assert_eq!(refusal("seeds = [1, 2, 1]\n"), "mine.toml:1: seeds: 1 stands twice");
+    assert_eq!(refusal("seeds = [1, 2, 1]\n"), "mine.toml:1: seeds: 1 is listed twice");
     assert!(refusal("schemes = [\"fedcot\"]\n").contains("did you mean `fedcote`?"));
     assert!(refusal("training = 3\n").contains("must be a table: write [training]"));
     assert_eq!(
@@ -211,7 +235,7 @@ fn the_rate_changes_when_told() {
 fn an_estimator_is_named_or_described() {
     let named = parse("[network]\nestimator = \"window\"\n").unwrap();
     let full = parse("[network]\nestimator = { kind = \"window\", rounds = 50 }\n").unwrap();
-    assert_eq!(named.server.estimator, full.server.estimator);
+    assert_eq!(named.observation.estimator, full.observation.estimator);
     assert!(
         refusal("[network]\nestimator = \"windw\"\n").starts_with("mine.toml:2: network.estimator")
     );

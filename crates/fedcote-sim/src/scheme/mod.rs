@@ -13,18 +13,34 @@
 //! aggregation = "yogi"
 //! ```
 
-mod config;
-mod kinds;
 mod named;
+pub(crate) mod settings;
 
 use std::collections::BTreeMap;
 
-pub use config::SchemeConfig;
-pub use kinds::{
-    AggregationKind, AimKind, ControlKind, FailureKind, LocalKind, SelectionKind, SolverKind,
-};
-pub use named::NAMED;
+use fedcote::SettingError;
+use toml::Table;
+
+pub use crate::aggregation::AggregationKind;
+pub use crate::local::LocalKind;
+pub use crate::selection::SelectionKind;
 use named::named;
+pub use named::{NAMED, Named};
+pub use settings::{Parameter, Words};
+use settings::{choices, value};
+
+choices! {
+    /// Which failures a scheme meets.
+    #[derive(Copy, Eq)]
+    pub enum FailureKind in "failures" {
+        /// Those of the network.
+        "network" => Network,
+        /// None at all.
+        "none" => None,
+        /// Everyone fails with the mean probability of the network.
+        "equalised" => Equalised,
+    }
+}
 
 /// A scheme with everything decided.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,226 +55,176 @@ pub struct Scheme {
     pub aggregation: AggregationKind,
     /// Which failures it meets.
     pub failures: FailureKind,
-    /// Parameters; what is `None` has its part's default.
-    pub config: SchemeConfig,
+}
+
+impl Scheme {
+    /// What a table says, with defaults for the rest; keys that no part of the scheme reads are ignored.
+    fn read(name: &str, table: &Table) -> Result<Self, SettingError> {
+        let scheme = Self {
+            name: name.to_owned(),
+            selection: SelectionKind::read(table)?,
+            local: LocalKind::read(table)?,
+            aggregation: AggregationKind::read(table)?,
+            failures: FailureKind::read(table)?,
+        };
+        // A scheme that draws without probabilities has no weights to make unbiased.
+        if scheme.aggregation.needs_probabilities() && !scheme.selection.has_probabilities() {
+            let word = scheme.aggregation.word();
+            let reason = format!("aggregation \"{word}\" needs a selection by probabilities");
+            return Err(SettingError::new("aggregation", reason));
+        }
+        Ok(scheme)
+    }
+
+    /// The whole scheme as a `[scheme.NAME]` table: its parts and all their parameters, defaults included.
+    pub fn table(&self) -> Table {
+        let mut table = Table::new();
+        self.selection.write(&mut table);
+        self.local.write(&mut table);
+        self.aggregation.write(&mut table);
+        self.failures.write(&mut table);
+        table
+    }
+
+    /// Whether it is there to compare with, and does not compete: it meets other failures than the network has.
+    pub fn is_reference(&self) -> bool {
+        self.failures != FailureKind::Network
+    }
+
+    /// Refuses a key that no part of the scheme reads.
+    fn check_read(&self, key: &str) -> Result<(), SettingError> {
+        let table = self.table();
+        let chosen = |(key, word): &(&str, &str)| {
+            table.get(*key).and_then(toml::Value::as_str) == Some(*word)
+        };
+        let all = parameters();
+        let same: Vec<&Parameter> = all.iter().filter(|parameter| parameter.key == key).collect();
+        if same.iter().any(|parameter| parameter.given.iter().all(chosen)) {
+            return Ok(());
+        }
+        let Some(first) = same.first() else {
+            return Err(SettingError::new(key, "no part of a scheme has this key"));
+        };
+        let words: Vec<String> = same.iter().map(|p| format!("\"{}\"", p.given[0].1)).collect();
+        let words = match words.split_last() {
+            Some((last, others)) if !others.is_empty() => {
+                format!("{} or {last}", others.join(", "))
+            }
+            _ => words.concat(),
+        };
+        let mut reader = format!("{} = {words}", first.given[0].0);
+        for (key, word) in &first.given[1..] {
+            reader += &format!(" with {key} = \"{word}\"");
+        }
+        Err(SettingError::new(key, format!("has no effect here: it belongs to {reader}")))
+    }
+}
+
+/// All that a `[scheme.NAME]` table may say: the parts, then the parameters of each. A key is there once for each part that
+/// reads it.
+pub fn parameters() -> Vec<Parameter> {
+    let part = |key, about: &str, kind, words| Parameter {
+        key,
+        about: about.to_owned(),
+        kind,
+        default: None,
+        range: None,
+        words,
+        given: Vec::new(),
+    };
+    let base =
+        "The named scheme to start from; by default the one of the same name, else `fedavg`.";
+    let selection = "Whom to ask; by default as in the base, like all parts.";
+    let mut all = vec![
+        part("base", base, "String", &[]),
+        part("selection", selection, "SelectionKind", SelectionKind::WORDS),
+        part("local", "What a client does.", "LocalKind", LocalKind::WORDS),
+        part(
+            "aggregation",
+            "What becomes of what arrived.",
+            "AggregationKind",
+            AggregationKind::WORDS,
+        ),
+        part("failures", "Which failures the scheme meets.", "FailureKind", FailureKind::WORDS),
+    ];
+    all.extend(SelectionKind::parameters());
+    all.extend(LocalKind::parameters());
+    all.extend(AggregationKind::parameters());
+    all
+}
+
+/// All keys that a `[scheme.NAME]` table may have.
+pub(crate) fn keys() -> Vec<&'static str> {
+    let mut keys = Vec::new();
+    for parameter in parameters() {
+        if !keys.contains(&parameter.key) {
+            keys.push(parameter.key);
+        }
+    }
+    keys
 }
 
 /// The `[scheme.*]` tables of a scenario.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Schemes(BTreeMap<String, SchemeConfig>);
+pub struct Schemes(BTreeMap<String, Table>);
 
 impl Schemes {
     /// Adds a table.
-    pub fn insert(&mut self, name: String, config: SchemeConfig) {
-        self.0.insert(name, config);
+    pub fn insert(&mut self, name: String, table: Table) {
+        self.0.insert(name, table);
     }
 
     /// The tables, by name.
-    pub fn iter(&self) -> impl Iterator<Item = (&String, &SchemeConfig)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&String, &Table)> {
         self.0.iter()
     }
 
-    /// Drops the tables of all other schemes.
-    pub fn retain(&mut self, name: &str) {
-        self.0.retain(|other, _| other == name);
+    /// Only the scheme of that name, with everything about it written out.
+    pub fn resolved(&self, name: &str) -> Result<Self, SettingError> {
+        Ok(Self([(name.to_owned(), self.resolve(name)?.table())].into()))
     }
 
-    /// Decides everything about the scheme of that name; an error is a key and a reason.
-    pub fn resolve(&self, name: &str) -> Result<Scheme, (String, String)> {
-        let table = format!("scheme.{name}");
+    /// Decides everything about the scheme of that name.
+    ///
+    /// # Errors
+    ///
+    /// A scheme that neither a table describes nor a name stands for, an illegal value, a key that no part reads.
+    pub fn resolve(&self, name: &str) -> Result<Scheme, SettingError> {
+        let path = format!("scheme.{name}");
         if name.is_empty()
             || !name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
             || name.starts_with('.')
         {
             let reason = format!("`{name}`: use letters, digits, - and _ (it names a folder)");
-            return Err(("schemes".to_owned(), reason));
+            return Err(SettingError::new("schemes", reason));
         }
-        let own = self.0.get(name);
-        let base = own.and_then(|own| own.base.as_deref());
-        let config = match (base, own) {
-            (Some(base), _) => named(base).ok_or_else(|| {
-                (format!("{table}.base"), format!("`{base}` is no named scheme{}", known(base)))
-            })?,
-            (None, Some(_)) => named(name).or_else(|| named("fedavg")).expect("fedavg is named"),
-            (None, None) => named(name).ok_or_else(|| {
-                let reason = format!(
-                    "no scheme `{name}`{} (or describe it in a table [{table}])",
-                    known(name)
-                );
-                ("schemes".to_owned(), reason)
-            })?,
+        let Some(own) = self.0.get(name) else {
+            let reason = || {
+                format!("no scheme `{name}`{} (or describe it in a table [{path}])", known(name))
+            };
+            let table = named(name).ok_or_else(|| SettingError::new("schemes", reason()))?;
+            return Scheme::read(name, &table);
         };
-        let config = match own {
-            Some(own) => config.overlaid(own),
-            None => config,
+        let described = || {
+            let mut table = match value::<String>(own, "base")? {
+                Some(base) => named(&base).ok_or_else(|| {
+                    let reason = format!("`{base}` is no named scheme{}", known(&base));
+                    SettingError::new("base", reason)
+                })?,
+                None => named(name).unwrap_or_default(),
+            };
+            table.extend(own.clone());
+            let scheme = Scheme::read(name, &table)?;
+            own.keys().try_for_each(|key| scheme.check_read(key))?;
+            Ok(scheme)
         };
-        let scheme = Scheme {
-            name: name.to_owned(),
-            selection: config.selection.expect("every named scheme has one"),
-            local: config.local.expect("every named scheme has one"),
-            aggregation: config.aggregation.expect("every named scheme has one"),
-            failures: config.failures.expect("every named scheme has one"),
-            config,
-        };
-        if let Some(own) = own {
-            scheme.check(own).map_err(|(key, reason)| (format!("{table}.{key}"), reason))?;
-        }
-        Ok(scheme)
+        described().map_err(|error: SettingError| error.within(&path))
     }
 }
 
 fn known(wrong: &str) -> String {
-    fedcote_support::suggestion(wrong, &NAMED.map(|(name, _)| name))
-}
-
-impl Scheme {
-    /// Refuses parameters out of range, and those that no part of the scheme would read.
-    fn check(&self, own: &SchemeConfig) -> Result<(), (String, String)> {
-        use AggregationKind as A;
-        use SelectionKind as S;
-        let config = &self.config;
-        let fedcote = self.selection == S::Fedcote;
-        let gradient = config.solver == Some(SolverKind::Gradient);
-        let drawn = matches!(self.selection, S::Weights | S::TfAggregation | S::Fedcote);
-        let yogi = self.aggregation == A::Yogi;
-        let stepped = !matches!(self.aggregation, A::TfAggregation);
-        // key, whether it is set here, whether some part reads it, which one would
-        let readers = [
-            ("draws", own.draws.is_some(), drawn, "a selection by probabilities"),
-            ("solver", own.solver.is_some(), fedcote, "selection = \"fedcote\""),
-            ("aim", own.aim.is_some(), fedcote, "selection = \"fedcote\""),
-            ("kappa", own.kappa.is_some(), fedcote && !gradient, "the exact solver of fedcote"),
-            (
-                "efficiency",
-                own.efficiency.is_some(),
-                fedcote && !gradient,
-                "the exact solver of fedcote",
-            ),
-            (
-                "threshold",
-                own.threshold.is_some(),
-                fedcote || self.selection == S::TfAggregation,
-                "selection = \"fedcote\" or \"tf-aggregation\"",
-            ),
-            ("coverage", own.coverage.is_some(), fedcote, "selection = \"fedcote\""),
-            ("k_apx", own.k_apx.is_some(), fedcote && gradient, "solver = \"gradient\""),
-            (
-                "candidates",
-                own.candidates.is_some(),
-                self.selection == S::PowerOfChoice,
-                "selection = \"power-of-choice\"",
-            ),
-            ("mu", own.mu.is_some(), self.local == LocalKind::Prox, "local = \"prox\""),
-            (
-                "control",
-                own.control.is_some(),
-                self.local == LocalKind::Scaffold,
-                "local = \"scaffold\"",
-            ),
-            ("server_rate", own.server_rate.is_some(), stepped, "an aggregation with a step"),
-            ("beta1", own.beta1.is_some(), yogi, "aggregation = \"yogi\""),
-            ("beta2", own.beta2.is_some(), yogi, "aggregation = \"yogi\""),
-            ("adaptivity", own.adaptivity.is_some(), yogi, "aggregation = \"yogi\""),
-            (
-                "ridge",
-                own.ridge.is_some(),
-                self.aggregation == A::LabelMatched,
-                "aggregation = \"label-matched\"",
-            ),
-            (
-                "cutoff",
-                own.cutoff.is_some(),
-                self.aggregation == A::Fedau,
-                "aggregation = \"fedau\"",
-            ),
-        ];
-        for (key, set, read, reader) in readers {
-            if set && !read {
-                return Err((
-                    key.to_owned(),
-                    format!("has no effect here: it belongs to {reader}"),
-                ));
-            }
-        }
-        // A scheme that draws without probabilities has no weights to make unbiased.
-        if self.aggregation == A::TfAggregation && !drawn {
-            let reason = "aggregation \"tf-aggregation\" needs a selection by probabilities";
-            return Err(("aggregation".to_owned(), reason.to_owned()));
-        }
-        let ranges = [
-            ("kappa", config.kappa, 0.0, f64::MAX),
-            ("efficiency", config.efficiency, 0.0, fedcote::solve::MAX_EFFICIENCY),
-            ("threshold", config.threshold, 0.0, 1.0),
-            ("mu", config.mu, 0.0, 1e30),
-            ("server_rate", config.server_rate, 0.0, 1e30),
-            ("beta1", config.beta1, 0.0, 1.0),
-            ("beta2", config.beta2, 0.0, 1.0),
-            ("adaptivity", config.adaptivity, 0.0, 1e30),
-            ("ridge", config.ridge, 0.0, f64::MAX),
-        ];
-        for (key, value, low, high) in ranges {
-            if value.is_some_and(|value| !(low..=high).contains(&value)) {
-                let range = match high {
-                    f64::MAX => "a number of 0 or more".to_owned(),
-                    _ => format!("from {low} to {}", fedcote_support::readable(high)),
-                };
-                return Err((key.to_owned(), format!("must be {range}")));
-            }
-        }
-        for (key, value) in [
-            ("k_apx", config.k_apx),
-            ("candidates", config.candidates),
-            ("cutoff", config.cutoff.map(u64::from)),
-        ] {
-            if value == Some(0) {
-                return Err((key.to_owned(), "must be at least 1".to_owned()));
-            }
-        }
-        Ok(())
-    }
+    fedcote_support::suggestion(wrong, &NAMED.iter().map(|named| named.name).collect::<Vec<_>>())
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_named_scheme_resolves() {
-        for (name, _) in NAMED {
-            assert_eq!(Schemes::default().resolve(name).unwrap().name, name);
-        }
-    }
-
-    #[test]
-    fn a_mixture_takes_the_rest_from_its_base() {
-        let mut schemes = Schemes::default();
-        let own = SchemeConfig {
-            base: Some("fedcote".into()),
-            aggregation: Some(AggregationKind::Yogi),
-            beta1: Some(0.5),
-            ..Default::default()
-        };
-        schemes.insert("mine".into(), own);
-        let scheme = schemes.resolve("mine").unwrap();
-        assert_eq!(scheme.selection, SelectionKind::Fedcote);
-        assert_eq!(scheme.aggregation, AggregationKind::Yogi);
-        assert_eq!(scheme.config.beta1, Some(0.5));
-    }
-
-    #[test]
-    fn a_parameter_without_effect_is_refused() {
-        let mut schemes = Schemes::default();
-        schemes.insert("fedavg".into(), SchemeConfig { mu: Some(0.1), ..Default::default() });
-        let (key, reason) = schemes.resolve("fedavg").unwrap_err();
-        assert_eq!(key, "scheme.fedavg.mu");
-        assert_eq!(reason, "has no effect here: it belongs to local = \"prox\"");
-    }
-
-    #[test]
-    fn a_misspelt_scheme_gets_a_suggestion() {
-        let (key, reason) = Schemes::default().resolve("fedcoat").unwrap_err();
-        assert_eq!(key, "schemes");
-        assert!(reason.contains("did you mean `fedcote`?"), "{reason}");
-        assert!(Schemes::default().resolve("../evil").is_err());
-    }
-}
+mod tests;

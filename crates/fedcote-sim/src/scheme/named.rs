@@ -1,88 +1,121 @@
 //! Schemes with a name: which parts each is made of.
 
-use super::config::SchemeConfig;
-use super::kinds::{AggregationKind, AimKind, FailureKind, LocalKind, SelectionKind, SolverKind};
+use toml::Table;
 
-/// The named schemes and what each is.
-pub const NAMED: [(&str, &str); 19] = [
-    ("fedavg", "K draws in proportion to the weights; mean of what arrives"),
-    ("power-of-choice", "the candidates with the highest loss"),
-    ("newt", "the clients whose last model is farthest from the global one"),
-    ("gs", "groups that together have the global label mix, in turn"),
-    ("tf-aggregation", "weights that make the expectation right, not normalised"),
-    ("fednova", "updates divided by their number of steps"),
-    ("fedyogi", "an adaptive step on the server"),
-    ("fedprox", "a proximal term on the clients"),
-    ("scaffold", "control variates"),
-    ("ideal", "fedavg on a network without failures"),
-    ("fedcote", "selection that undoes the distortion by failures, solved exactly"),
-    ("fedcote-gradient", "the same by the paper's projected gradient descent"),
-    ("fedcote-ii", "the same descent for a smaller number of draws (K_apx = 4)"),
-    ("fedavg-equalised", "fedavg when everyone fails with the mean probability"),
-    (
-        "fedcote-memory",
-        "the server's memory of updates, kept fresh, with the weights that fedcote aims at",
-    ),
-    ("fedcote-matched", "fedcote with weights that match this round's labels"),
-    ("mifa", "fedavg draws; the server remembers everyone's latest update"),
-    ("fedvarp", "fedavg draws; variance reduced by everyone's latest update"),
-    ("fedau", "fedavg draws; weights from observed participation"),
+/// A scheme with a name.
+#[derive(Debug, Clone, Copy)]
+pub struct Named {
+    /// What the user types.
+    pub name: &'static str,
+    /// What it is.
+    pub about: &'static str,
+    /// Its `[scheme.NAME]` table, as an inline table without braces; what it does not say is as in `fedavg`.
+    pub table: &'static str,
+}
+
+/// The named schemes.
+pub const NAMED: &[Named] = &[
+    Named {
+        name: "fedavg",
+        about: "K draws in proportion to the weights; mean of what arrives",
+        table: "",
+    },
+    Named {
+        name: "power-of-choice",
+        about: "the candidates with the highest loss",
+        table: r#"selection = "power-of-choice", aggregation = "weighted-mean""#,
+    },
+    Named {
+        name: "newt",
+        about: "the clients whose last model is farthest from the global one",
+        table: r#"selection = "newt", aggregation = "weighted-mean""#,
+    },
+    Named {
+        name: "gs",
+        about: "groups that together have the global label mix, in turn",
+        table: r#"selection = "gs", aggregation = "weighted-mean""#,
+    },
+    Named {
+        name: "tf-aggregation",
+        about: "weights that make the expectation right, not normalised",
+        table: r#"selection = "tf-aggregation", aggregation = "tf-aggregation""#,
+    },
+    Named {
+        name: "fednova",
+        about: "updates divided by their number of steps",
+        table: r#"aggregation = "nova""#,
+    },
+    Named {
+        name: "fedyogi",
+        about: "an adaptive step on the server",
+        table: r#"aggregation = "yogi""#,
+    },
+    Named {
+        name: "fedprox",
+        about: "a proximal term on the clients",
+        table: r#"local = "prox", aggregation = "weighted-mean""#,
+    },
+    Named { name: "scaffold", about: "control variates", table: r#"local = "scaffold""# },
+    Named {
+        name: "ideal",
+        about: "fedavg on a network without failures",
+        table: r#"failures = "none""#,
+    },
+    Named {
+        name: "fedcote",
+        about: "selection that undoes the distortion by failures, solved exactly",
+        table: r#"selection = "fedcote""#,
+    },
+    Named {
+        name: "fedcote-gradient",
+        about: "the same by the paper's projected gradient descent",
+        table: r#"selection = "fedcote", solver = "gradient", coverage = false"#,
+    },
+    Named {
+        name: "fedcote-ii",
+        about: "the same descent for a smaller number of draws (K_apx = 4)",
+        table: r#"selection = "fedcote", solver = "gradient", coverage = false, k_apx = 4"#,
+    },
+    Named {
+        name: "fedavg-equalised",
+        about: "fedavg when everyone fails with the mean probability",
+        table: r#"failures = "equalised""#,
+    },
+    Named {
+        name: "fedcote-memory",
+        about: "the server's memory of updates, kept fresh, with the weights that fedcote aims at",
+        // Who is remembered may come rarely; leaving out fewer clients leaves out less data.
+        table: r#"selection = "fedcote", aggregation = "memory", draws = "systematic", aim = "freshness", threshold = 0.95"#,
+    },
+    Named {
+        name: "fedcote-matched",
+        about: "fedcote with weights that match this round's labels",
+        table: r#"selection = "fedcote", aggregation = "label-matched""#,
+    },
+    Named {
+        name: "mifa",
+        about: "fedavg draws; the server remembers everyone's latest update",
+        table: r#"aggregation = "memory""#,
+    },
+    Named {
+        name: "fedvarp",
+        about: "fedavg draws; variance reduced by everyone's latest update",
+        table: r#"aggregation = "variance-reduced""#,
+    },
+    Named {
+        name: "fedau",
+        about: "fedavg draws; weights from observed participation",
+        table: r#"aggregation = "fedau""#,
+    },
 ];
 
-/// The parts and parameters of a named scheme.
-pub(super) fn named(name: &str) -> Option<SchemeConfig> {
-    use AggregationKind as A;
-    use SelectionKind as S;
-    let plain = SchemeConfig {
-        selection: Some(S::Weights),
-        local: Some(LocalKind::Sgd),
-        aggregation: Some(A::Mean),
-        failures: Some(FailureKind::Network),
-        ..Default::default()
-    };
-    let fedcote = SchemeConfig { selection: Some(S::Fedcote), ..plain.clone() };
-    let gradient = SchemeConfig {
-        solver: Some(SolverKind::Gradient),
-        coverage: Some(false),
-        ..fedcote.clone()
-    };
-    let aggregated = |aggregation| SchemeConfig { aggregation: Some(aggregation), ..plain.clone() };
-    let selected = |selection| SchemeConfig {
-        selection: Some(selection),
-        aggregation: Some(A::WeightedMean),
-        ..plain.clone()
-    };
-    Some(match name {
-        "fedavg" => plain,
-        "ideal" => SchemeConfig { failures: Some(FailureKind::None), ..plain },
-        "fedavg-equalised" => SchemeConfig { failures: Some(FailureKind::Equalised), ..plain },
-        "power-of-choice" => selected(S::PowerOfChoice),
-        "newt" => selected(S::Newt),
-        "gs" => selected(S::Gs),
-        "tf-aggregation" => SchemeConfig {
-            selection: Some(S::TfAggregation),
-            aggregation: Some(A::TfAggregation),
-            ..plain
-        },
-        "fednova" => aggregated(A::Nova),
-        "fedyogi" => aggregated(A::Yogi),
-        "fedprox" => SchemeConfig { local: Some(LocalKind::Prox), ..aggregated(A::WeightedMean) },
-        "scaffold" => SchemeConfig { local: Some(LocalKind::Scaffold), ..plain },
-        "fedcote" => fedcote,
-        "fedcote-gradient" => gradient,
-        "fedcote-ii" => SchemeConfig { k_apx: Some(4), ..gradient },
-        "fedcote-memory" => SchemeConfig {
-            draws: Some(fedcote::Draws::Systematic),
-            aim: Some(AimKind::Freshness),
-            aggregation: Some(A::Memory),
-            // Who is remembered may come rarely; leaving out fewer clients leaves out less data.
-            threshold: Some(0.95),
-            ..fedcote
-        },
-        "fedcote-matched" => SchemeConfig { aggregation: Some(A::LabelMatched), ..fedcote },
-        "mifa" => aggregated(A::Memory),
-        "fedvarp" => aggregated(A::VarianceReduced),
-        "fedau" => aggregated(A::Fedau),
-        _ => return None,
-    })
+/// The table of a named scheme.
+pub(super) fn named(name: &str) -> Option<Table> {
+    let named = NAMED.iter().find(|named| named.name == name)?;
+    let text = format!("scheme = {{ {} }}", named.table);
+    let mut table: Table = text.parse().expect("a test reads all of them");
+    match table.remove("scheme") {
+        Some(toml::Value::Table(table)) => Some(table),
+        _ => unreachable!("the text is a table of this name"),
+    }
 }

@@ -6,7 +6,6 @@ use fedcote::{Draws, Uploads};
 
 use crate::Error;
 use crate::part::{Count, Probabilities, RoundContext};
-use crate::scheme::{AggregationKind, Scheme};
 
 /// Selection probabilities in force, ready to be drawn from.
 pub struct Drawing {
@@ -26,17 +25,12 @@ struct State {
 }
 
 impl Drawing {
-    /// As a scheme draws and its clients upload.
-    pub fn new(scheme: &Scheme, uploads: Uploads) -> Self {
-        Self {
-            draws: scheme.config.draws.unwrap_or(Draws::Independent),
-            uploads,
-            remembered: scheme.aggregation == AggregationKind::Memory,
-            state: None,
-        }
+    /// Draws of this kind by clients that upload like this; `remembered` if the server averages what it remembers.
+    pub fn new(draws: Draws, uploads: Uploads, remembered: bool) -> Self {
+        Self { draws, uploads, remembered, state: None }
     }
 
-    /// Whether probabilities must be worked out (anew).
+    /// Whether probabilities must be worked out (again).
     pub fn stale(&self, context: &RoundContext) -> bool {
         context.changed || self.state.is_none()
     }

@@ -2,13 +2,68 @@
 //! `fedcote` library, and solved again whenever the failure probabilities change. For a server with memory, whose weights
 //! see to the labels, those that keep the memory fresh.
 
-use fedcote::{Method, Options};
+use fedcote::{Draws, Method, Options};
 
 use super::drawing::Drawing;
 use crate::Error;
 use crate::part::{Count, Probabilities, RoundContext, Selection, State};
-use crate::scenario::{Knowledge, Server};
-use crate::scheme::{AimKind, Scheme, SolverKind};
+use crate::scenario::{Knowledge, Scenario};
+use crate::scheme::settings::{choices, parameters};
+
+choices! {
+    /// How selection probabilities are solved for.
+    pub enum SolverKind in "solver" {
+        /// Convex target and inversion.
+        "exact" => Exact(ExactSettings),
+        /// The paper's projected gradient descent.
+        "gradient" => Gradient(GradientSettings),
+    }
+}
+
+choices! {
+    /// What selection probabilities are for.
+    #[derive(Copy, Eq)]
+    pub enum AimKind in "aim" {
+        /// That the aggregate of what arrives has the labels of all data.
+        "appearance" => Appearance,
+        /// That what a server remembers of each client is fresh; its weights see to the labels.
+        "freshness" => Freshness,
+    }
+}
+
+parameters! {
+    /// Parameters of `selection = "fedcote"`.
+    pub struct FedcoteSettings {
+        /// How clients are drawn from selection probabilities.
+        draws: Draws = Draws::Independent;
+        /// How selection probabilities are solved for.
+        solver: SolverKind = SolverKind::default();
+        /// What selection probabilities are for: `freshness` is for a server with memory.
+        aim: AimKind = AimKind::Appearance;
+        /// Clients that fail more often are left out.
+        threshold: f64 = 0.85, in 0.0..=1.0;
+        /// The threshold must not lose a label.
+        coverage: bool = true;
+    }
+}
+
+parameters! {
+    /// Parameters of `solver = "exact"`.
+    pub struct ExactSettings {
+        /// Weight of label divergence against weight divergence.
+        kappa: f64 = 1000.0, in 0.0..;
+        /// Price of a failed draw.
+        efficiency: f64 = 0.0, in 0.0..=fedcote::solve::MAX_EFFICIENCY;
+    }
+}
+
+parameters! {
+    /// Parameters of `solver = "gradient"`.
+    pub struct GradientSettings {
+        /// Solve for this K instead (FedCote-II).
+        k_apx: Option<u64> = None, in 1..;
+    }
+}
 
 /// Draws by FedCote.
 pub struct Fedcote {
@@ -20,34 +75,31 @@ pub struct Fedcote {
 }
 
 impl Fedcote {
-    /// With the scheme's parameters, the library's defaults where it has none.
-    pub fn new(scheme: &Scheme, server: &Server) -> Self {
-        let config = &scheme.config;
-        let method = match (config.solver.unwrap_or(SolverKind::Exact), Method::GRADIENT) {
-            (SolverKind::Gradient, Method::Gradient { max_steps, tolerance, .. }) => {
-                Method::Gradient { k_apx: config.k_apx, max_steps, tolerance }
+    pub(super) fn new(settings: &FedcoteSettings, scenario: &Scenario, drawing: Drawing) -> Self {
+        let method = match &settings.solver {
+            SolverKind::Exact(ExactSettings { kappa, efficiency }) => {
+                Method::Exact { kappa: *kappa, efficiency: *efficiency }
             }
-            _ => Method::Exact {
-                kappa: config.kappa.unwrap_or(1000.0),
-                efficiency: config.efficiency.unwrap_or(0.0),
+            SolverKind::Gradient(GradientSettings { k_apx }) => match Method::GRADIENT {
+                Method::Gradient { max_steps, tolerance, .. } => {
+                    Method::Gradient { k_apx: *k_apx, max_steps, tolerance }
+                }
+                other => other,
             },
         };
-        let defaults = Options::default();
-        let drawing = Drawing::new(scheme, server.uploads);
         let options = Options {
             method,
-            threshold: config.threshold.unwrap_or(defaults.threshold),
-            coverage: config.coverage.unwrap_or(defaults.coverage),
-            draws_kind: config.draws.unwrap_or_default(),
-            uploads: server.uploads,
+            threshold: settings.threshold,
+            coverage: settings.coverage,
+            draws_kind: settings.draws,
+            uploads: scenario.observation.uploads,
         };
         // Only who learns has something to explore.
-        let exploration = match server.knowledge {
+        let exploration = match scenario.observation.knowledge {
             Knowledge::Known => 0.0,
-            Knowledge::Estimated => server.exploration,
+            Knowledge::Estimated => scenario.server.exploration,
         };
-        let aim = config.aim.unwrap_or(AimKind::Appearance);
-        Self { options, aim, exploration, drawing, warnings: Vec::new() }
+        Self { options, aim: settings.aim, exploration, drawing, warnings: Vec::new() }
     }
 }
 

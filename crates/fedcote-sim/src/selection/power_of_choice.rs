@@ -9,10 +9,19 @@ use rand::RngExt;
 
 use crate::Error;
 use crate::part::{Count, RoundContext, Selection, State};
+use crate::scheme::settings::parameters;
+
+parameters! {
+    /// Parameters of `selection = "power-of-choice"`.
+    pub struct PowerOfChoiceSettings {
+        /// Candidates d, at most N; by default 1.5 K.
+        candidates: Option<u64> = None, in 1..;
+    }
+}
 
 /// The candidates with the highest loss.
 pub struct PowerOfChoice {
-    /// Candidates d; 1.5 K by default, at most N.
+    /// Candidates d, at most N; by default 1.5 K.
     pub candidates: Option<u64>,
 }
 

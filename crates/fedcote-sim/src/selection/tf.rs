@@ -4,12 +4,22 @@
 //! The probabilities that minimise the variance of unbiased aggregation are s_i ∝ √(p_i / (1 − ε_i)), over
 //! the clients with ε_i ≤ ε_th.
 
-use fedcote::Uploads;
+use fedcote::Draws;
 
 use super::drawing::Drawing;
 use crate::Error;
 use crate::part::{Count, Probabilities, RoundContext, Selection, State};
-use crate::scheme::Scheme;
+use crate::scheme::settings::parameters;
+
+parameters! {
+    /// Parameters of `selection = "tf-aggregation"`.
+    pub struct TfSettings {
+        /// How clients are drawn from selection probabilities.
+        draws: Draws = Draws::Independent;
+        /// Clients that fail more often are left out.
+        threshold: f64 = 0.85, in 0.0..=1.0;
+    }
+}
 
 /// Draws that minimise the variance of unbiased aggregation.
 pub struct Tf {
@@ -18,10 +28,8 @@ pub struct Tf {
 }
 
 impl Tf {
-    /// With threshold 0.85 and independent draws by default.
-    pub fn new(scheme: &Scheme, uploads: Uploads) -> Self {
-        let threshold = scheme.config.threshold.unwrap_or(0.85);
-        Self { threshold, drawing: Drawing::new(scheme, uploads) }
+    pub(super) fn new(settings: &TfSettings, drawing: Drawing) -> Self {
+        Self { threshold: settings.threshold, drawing }
     }
 }
 

@@ -1,20 +1,27 @@
 //! FedAvg's selection (McMahan et al., AISTATS 2017, in the form of Li et al., ICLR 2020): K draws with
 //! replacement, s = p.
 
-use fedcote::Uploads;
+use fedcote::Draws;
 
 use super::drawing::Drawing;
 use crate::Error;
 use crate::part::{Count, Probabilities, RoundContext, Selection, State};
-use crate::scheme::Scheme;
+use crate::scheme::settings::parameters;
+
+parameters! {
+    /// Parameters of `selection = "weights"`.
+    pub struct WeightsSettings {
+        /// How clients are drawn from selection probabilities.
+        draws: Draws = Draws::Independent;
+    }
+}
 
 /// Draws in proportion to the weights.
 pub struct Weights(Drawing);
 
 impl Weights {
-    /// Independent draws by default.
-    pub fn new(scheme: &Scheme, uploads: Uploads) -> Self {
-        Self(Drawing::new(scheme, uploads))
+    pub(super) fn new(drawing: Drawing) -> Self {
+        Self(drawing)
     }
 }
 

@@ -1,0 +1,118 @@
+//! What the server knows of the network, and what it does: the `[server]` table and its keys of `[network]`.
+
+use fedcote::SettingError;
+use fedcote::estimate::EstimatorKind;
+use fedcote::privacy::Geometric;
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::vector;
+
+/// What the server observes of the network: keys of the `[network]` table.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Observation {
+    /// Whether the failure probabilities are known or estimated.
+    pub knowledge: Knowledge,
+    /// Whether each draw of a client uploads on its own, or one upload carries them all.
+    pub uploads: fedcote::Uploads,
+    /// How failure probabilities are learnt when `knowledge = "estimated"`: a name, or a table with `kind` and
+    /// parameters.
+    #[serde(deserialize_with = "estimator")]
+    pub estimator: EstimatorKind,
+}
+
+/// The keys of [`Observation`].
+pub(super) const OBSERVATION: [&str; 3] = ["knowledge", "uploads", "estimator"];
+
+impl Default for Observation {
+    fn default() -> Self {
+        Self {
+            knowledge: Knowledge::Known,
+            uploads: fedcote::Uploads::PerDraw,
+            estimator: Default::default(),
+        }
+    }
+}
+
+impl Observation {
+    pub(super) fn check(&self) -> Result<(), SettingError> {
+        // Parameters of an estimator do not depend on the number of clients.
+        let estimator = self.estimator.estimator(1).map(drop);
+        estimator.map_err(|error| SettingError::new("network.estimator", error.to_string()))
+    }
+}
+
+fn estimator<'de, D: Deserializer<'de>>(deserializer: D) -> Result<EstimatorKind, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(
+        untagged,
+        expecting = "must be a name, or a table with `kind` and parameters of that kind"
+    )]
+    enum Written {
+        Name(String),
+        Table(EstimatorKind),
+    }
+    match Written::deserialize(deserializer)? {
+        Written::Table(kind) => Ok(kind),
+        Written::Name(name) => name.parse().map_err(serde::de::Error::custom),
+    }
+}
+
+/// What the server knows of failure probabilities.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Knowledge {
+    /// It knows them in every round.
+    Known,
+    /// It learns them from what arrives.
+    Estimated,
+}
+
+/// What the server does: the `[server]` table.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Server {
+    /// The share of draws that go to clients in proportion to their weight while failure probabilities are being
+    /// learnt, so that nobody is forgotten.
+    pub exploration: f64,
+    /// The server asks for label counts with noise for ε-differential privacy of each sample; by default clients report
+    /// them as they are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label_privacy: Option<f64>,
+    /// A bound on the Euclidean norm of an update (the difference of an arrived model from the one sent): a longer one
+    /// is scaled down to it, whatever the aggregation; by default there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clip: Option<f64>,
+}
+
+/// The keys of [`Server`].
+pub(super) const SERVER: [&str; 3] = ["exploration", "label_privacy", "clip"];
+
+/// Keys of `[server]` that were keys of `[network]` before.
+pub(super) const MOVED: [&str; 2] = ["exploration", "label_privacy"];
+
+impl Server {
+    pub(super) fn check(&self) -> Result<(), SettingError> {
+        let wrong = |key, reason: &str| Err(SettingError::new(key, reason));
+        if !(0.0..=1.0).contains(&self.exploration) {
+            return wrong("server.exploration", "must be from 0 to 1");
+        }
+        if let Some(Err(error)) = self.label_privacy.map(|epsilon| Geometric::new(epsilon, 1)) {
+            return wrong("server.label_privacy", &error.to_string());
+        }
+        if self.clip.is_some_and(|clip| !(clip > 0.0 && clip.is_finite())) {
+            return wrong("server.clip", "must be a positive number");
+        }
+        Ok(())
+    }
+
+    /// Scales an update down to the bound; one within it stays as it is, to the bit.
+    pub(crate) fn clip(&self, broadcast: &[f32], model: &mut [f32]) {
+        let Some(bound) = self.clip else { return };
+        let difference = |(model, sent): (&f32, &f32)| f64::from(*model) - f64::from(*sent);
+        let norm = model.iter().zip(broadcast).map(difference).map(|d| d * d).sum::<f64>().sqrt();
+        if norm > bound {
+            vector::scale_from(broadcast, model, bound / norm);
+        }
+    }
+}
