@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::Error;
-use crate::folder::{Finished, Lock, RunFolder};
+use crate::folder::{Finished, Lock, RunFolder, ScenarioFile, found};
 use crate::play::Play;
 use crate::report::RoundReport;
 use crate::scenario::Scenario;
@@ -77,18 +77,12 @@ pub fn compare(
 ) -> Result<Option<Summary>, Error> {
     let scenario = Arc::new(scenario.clone());
     let general = &scenario.general;
-    let runs: Vec<RunId> = general
-        .seeds
-        .iter()
-        .flat_map(|&seed| {
-            general.schemes.iter().map(move |scheme| RunId { scheme: scheme.clone(), seed })
-        })
-        .collect();
+    let runs = RunId::all(general);
     // What cannot work is refused before anything is written.
     let stage = Stage::new(&scenario, control)?;
     stage.make_ahead(general.seeds[0])?;
     let _lock = Lock::take(out)?;
-    let there = runs_in(out)?;
+    let there = found(out)?;
     if !control.resume && !there.is_empty() {
         let reason = "has runs already; add --resume to go on with them, or choose another --out";
         return Err(Error::folder(out, reason));
@@ -107,10 +101,9 @@ pub fn compare(
         .iter()
         .map(|run| RunFolder::open(out, &scenario, &run.scheme, run.seed))
         .collect::<Result<Vec<_>, _>>()?;
-    let file = out.join("scenario.toml");
-    let command = begun_by(&file).unwrap_or_else(|| control.command.clone());
-    let rooted = Scenario::clone(&scenario).rooted()?.to_toml();
-    write(&file, format!("{}\n{rooted}", made_by(&command)).as_bytes())?;
+    let begun_by = ScenarioFile::read(out).ok().flatten().and_then(|file| file.command);
+    let command = begun_by.unwrap_or_else(|| control.command.clone());
+    ScenarioFile::write(out, &scenario, &command)?;
     // It would speak of fewer runs than there will be.
     remove(&out.join("summary.json"))?;
     remove(&out.join("summary.csv"))?;
@@ -179,35 +172,6 @@ pub fn command(words: impl IntoIterator<Item = String>) -> String {
         false => format!("'{}'", word.replace('\'', "'\\''")),
     });
     std::iter::once("fedcote".to_owned()).chain(quoted).collect::<Vec<_>>().join(" ")
-}
-
-/// The first line of `scenario.toml`: the command that began the comparison.
-pub fn made_by(command: &str) -> String {
-    // No comment goes over several lines.
-    format!("# {}", command.replace(char::is_control, " "))
-}
-
-/// The command that began the comparison of this `scenario.toml`.
-fn begun_by(file: &Path) -> Option<String> {
-    let text = std::fs::read_to_string(file).ok()?;
-    Some(text.lines().next()?.strip_prefix("# ")?.to_owned())
-}
-
-/// The runs that a folder has, begun or finished.
-fn runs_in(out: &Path) -> Result<Vec<RunId>, Error> {
-    let mut runs = Vec::new();
-    for entry in std::fs::read_dir(out).map_err(Error::io(out))? {
-        let folder = entry.map_err(Error::io(out))?.path();
-        let scheme = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        // Whatever else lies there has no configuration of a run.
-        let Ok(seeds) = std::fs::read_dir(&folder) else { continue };
-        for seed in seeds.flatten().filter(|seed| seed.path().join("config.toml").exists()) {
-            if let Ok(seed) = seed.file_name().to_string_lossy().parse() {
-                runs.push(RunId { scheme: scheme.clone(), seed });
-            }
-        }
-    }
-    Ok(runs)
 }
 
 /// Plays all runs, as many at once as there are threads. `None` for a run that was interrupted.
