@@ -75,16 +75,16 @@ fn every_file_of_an_earlier_version_is_written_again_byte_for_byte() {
 #[test]
 fn whatever_is_there_is_summed_up_as_the_comparison_did() {
     for name in ["sound", "diverged"] {
-        let found = summarise(&recorded(name)).unwrap();
-        assert_eq!(found.missing().count(), 0);
-        assert_eq!(found.summary, read_summary(&recorded(name)).unwrap().unwrap());
+        let (summary, overview) = summarise(&recorded(name)).unwrap();
+        assert_eq!(overview.missing().count(), 0);
+        assert_eq!(summary, read_summary(&recorded(name)).unwrap().unwrap());
     }
     // Without `scenario.toml`, as in the folders of `fedcote paper`, the runs' own configurations say as much.
     let folder = copy("sound");
     fs::remove_file(folder.path().join("scenario.toml")).unwrap();
     let mut wanted = read_summary(folder.path()).unwrap().unwrap();
     wanted.command.clear();
-    assert_eq!(summarise(folder.path()).unwrap().summary, wanted);
+    assert_eq!(summarise(folder.path()).unwrap().0, wanted);
 }
 
 #[test]
@@ -130,15 +130,15 @@ fn the_state_of_every_run_is_told() {
     let error = summarise(out).unwrap_err().to_string();
     assert!(error.contains("fedcote/2/finished.json: is damaged; remove "), "{error}");
     fs::remove_dir_all(out.join("fedcote/2")).unwrap();
-    let found = summarise(out).unwrap();
-    let missing: Vec<_> = found.missing().map(|standing| standing.run.clone()).collect();
+    let (summary, overview) = summarise(out).unwrap();
+    let missing: Vec<_> = overview.missing().map(|standing| standing.run.clone()).collect();
     let id = |scheme: &str, seed| RunId { scheme: scheme.to_owned(), seed };
     let wanted = [id("fedcote", 1), id("fedavg", 2), id("fedcote", 2), id("mine", 7)];
     assert_eq!(missing, wanted);
-    let schemes: Vec<_> = found.summary.schemes.iter().map(|s| (&*s.name, s.seeds)).collect();
+    let schemes: Vec<_> = summary.schemes.iter().map(|s| (&*s.name, s.seeds)).collect();
     assert_eq!(schemes, [("fedavg", 2), ("mine", 1)]);
     // Only one of the two has an accuracy in the tail, the fourth round, and only one has ended.
-    let fedavg = &found.summary.schemes[0];
+    let fedavg = &summary.schemes[0];
     assert_eq!(fedavg.tail_accuracy.unwrap().std, 0.0);
     assert_eq!(fedavg.seconds.unwrap().std, 0.0);
 }
@@ -244,7 +244,7 @@ fn scores_of_the_task_are_kept_and_summed_up() {
         let text: String = (1..=10).map(|round| report(round, f64::from(seed))).collect();
         fs::write(run.join("metrics.jsonl"), text).unwrap();
     }
-    let summary = summarise(out).unwrap().summary;
+    let (summary, _) = summarise(out).unwrap();
     let [scheme] = &summary.schemes[..] else { panic!("{summary:?}") };
     assert_eq!((scheme.test_accuracy, scheme.tail_accuracy), (None, None));
     // After round 10: 11/20 and 13/20.
@@ -259,7 +259,7 @@ fn scores_of_the_task_are_kept_and_summed_up() {
     // A run that diverged has none.
     let mut file = OpenOptions::new().append(true).open(out.join("mine/3/metrics.jsonl")).unwrap();
     file.write_all(b"{\"diverged_at\":11}\n").unwrap();
-    let summary = summarise(out).unwrap().summary;
+    let (summary, _) = summarise(out).unwrap();
     assert_eq!(summary.schemes[0].scores["f1"].last, Some(Spread { mean: 0.55, std: 0.0 }));
 }
 

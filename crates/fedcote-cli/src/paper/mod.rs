@@ -83,7 +83,7 @@ const AFTER: &str = "Examples:
   fedcote paper all
   fedcote paper table-4 table-6 --shard 2/8 --out part-2
 
-Exit status: 0 done, 1 the work failed or was interrupted, 2 the request was wrong.";
+Exit status: 0 done, 1 the work failed, 2 the request was wrong, 3 interrupted, to be resumed.";
 
 fn names() -> Vec<&'static str> {
     ARTEFACTS.iter().map(|artefact| artefact.name).chain(["all"]).collect()
@@ -130,9 +130,8 @@ pub fn run(args: Args) -> Result<(), Error> {
         let part: Vec<&Run> = mine.iter().copied().filter(|run| own.contains(run)).collect();
         if !store.play(&part, args.threads.into(), stop, &progress)? {
             progress.finish();
-            return Err(Error::work(
-                "interrupted; the same command goes on where this one stopped",
-            ));
+            let reason = "interrupted; the same command goes on where this one stopped";
+            return Err(Error::Interrupted(reason.to_owned()));
         }
         match make(artefact, &request, &args, &store)? {
             Some(document) => {

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use fedcote_sim::Scenario;
 use fedcote_sim::comparison::{Control, command, compare};
+use fedcote_sim::folder::ScenarioFile;
 use fedcote_sim::scenario::{PRESETS, Preset};
 
 use crate::arguments::{Seeds, whole};
@@ -73,7 +74,7 @@ fn after_help() -> String {
              fedcote run --resume --out runs/mine\n  \
              fedcote run --serve\n  \
              fedcote run --print-config > mine.toml && fedcote run mine.toml\n\n\
-             Exit status: 0 done, 1 the work failed or was interrupted, 2 the request was wrong.";
+             Exit status: 0 done, 1 the work failed, 2 the request was wrong, 3 interrupted, to be resumed.";
     text
 }
 
@@ -100,7 +101,7 @@ pub fn run(args: Args) -> Result<(), Error> {
     let name = args.scenario.as_deref();
     let out = args.out.clone();
     let out = out.unwrap_or_else(|| default_out(name.unwrap_or(DEFAULT), args.resume));
-    let begun = Some(out.join("scenario.toml")).filter(|file| args.resume && file.exists());
+    let begun = Some(out.join(ScenarioFile::FILE)).filter(|file| args.resume && file.exists());
     let begun = begun.map(|file| file.to_string_lossy().into_owned());
     let name = name.or(begun.as_deref()).unwrap_or(DEFAULT);
     let scenario = Scenario::load(name, &overrides).map_err(Error::from)?;
@@ -131,7 +132,8 @@ pub fn run(args: Args) -> Result<(), Error> {
     progress.finish();
     let Some(summary) = summary else {
         let words = ["run", "--resume", "--out", &out.to_string_lossy()].map(str::to_owned);
-        return Err(Error::work(format!("interrupted; go on with: {}", command(words))));
+        let reason = format!("interrupted; go on with: {}", command(words));
+        return Err(Error::Interrupted(reason));
     };
     let report =
         fedcote_plot::report::write(std::slice::from_ref(&out), None).map_err(|error| {

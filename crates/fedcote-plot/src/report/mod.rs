@@ -37,11 +37,7 @@ pub fn write(folders: &[PathBuf], out: Option<&Path>) -> Result<PathBuf, Error> 
 /// returns the files. With the feature `png`, figures are written as PNG, too.
 pub fn export(folders: &[PathBuf], out: &Path) -> Result<Vec<PathBuf>, Error> {
     let runs = folders.iter().map(|folder| Run::read(folder)).collect::<Result<Vec<_>, _>>()?;
-    fs::create_dir_all(out).map_err(|source| Error::File {
-        path: out.into(),
-        action: "write",
-        source,
-    })?;
+    fs::create_dir_all(out).map_err(|source| Error::File { path: out.into(), source })?;
     let mut written = Vec::new();
     let mut put = |name: String, bytes: &[u8]| {
         let path = out.join(name);
@@ -154,11 +150,7 @@ fn names(runs: &[Run]) -> Vec<String> {
 /// Writes a file whole or not at all.
 fn save(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     fedcote_learn::checkpoint::write(path, bytes).map_err(|error| match error {
-        fedcote_learn::Error::Write { path, source } => {
-            Error::File { path, action: "write", source }
-        }
-        other => {
-            Error::File { path: path.into(), action: "write", source: std::io::Error::other(other) }
-        }
+        fedcote_learn::Error::Write { path, source } => Error::File { path, source },
+        other => Error::File { path: path.into(), source: std::io::Error::other(other) },
     })
 }

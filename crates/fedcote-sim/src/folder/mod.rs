@@ -7,8 +7,8 @@
 //! whole or not at all; `metrics.jsonl` grows, and is cut back to the checkpoint when a run is resumed. Checksums tell
 //! a damaged file from a sound one.
 //!
-//! [`list`] says which runs a folder has and how far they are, [`Recorded`] is all that was recorded of one of them,
-//! and [`summarise`] sums up whatever is there.
+//! An [`Overview`] says which runs a folder has and how far they are, [`Recorded`] is all that was recorded of one of
+//! them, and [`summarise`] sums up whatever is there.
 //!
 //! [`Summary`]: crate::summary::Summary
 
@@ -40,7 +40,7 @@ pub use lock::Lock;
 #[cfg(test)]
 pub(crate) use metrics::kept;
 pub use metrics::{Diverged, Line, MetricsWriter, Rounds};
-pub use record::{Recorded, Summarised, read_summary, summarise};
+pub use record::{Overview, Recorded, read_summary, summarise};
 pub use run::{Resumed, RunFolder};
 pub use scenario_file::ScenarioFile;
 pub use seals::Seals;

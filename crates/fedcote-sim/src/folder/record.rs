@@ -73,51 +73,71 @@ impl Recorded {
     }
 }
 
-/// What the runs of a folder add up to.
+/// A comparison as its folder tells it, without the rounds.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Summarised {
-    /// The summary of the runs that have begun.
-    pub summary: Summary,
-    /// All runs of the comparison, with their states.
+pub struct Overview {
+    /// Its scenario.
+    pub scenario: Option<ScenarioFile>,
+    /// All its runs: those of the scenario in the order in which they begin, then others that the folder has.
     pub runs: Vec<Standing>,
+    /// Rounds per run; while no run has ended, the most that one has played.
+    pub rounds: u32,
+    /// The version that made it.
+    pub version: Option<String>,
 }
 
-impl Summarised {
-    /// The runs that have not ended; of those that have begun, the summary has what there is.
+impl Overview {
+    /// Reads the folder of a comparison.
+    pub fn read(out: &Path) -> Result<Self, Error> {
+        let scenario = ScenarioFile::read(out)?;
+        let runs = list(out)?;
+        let config = runs.iter().find_map(|standing| config(&standing.run.folder(out)));
+        let (config, version) = config.unzip();
+        let planned = scenario.as_ref().and_then(|file| file.general.as_ref()).or(config.as_ref());
+        let ended = runs.iter().any(|standing| standing.state.has_ended());
+        let most = runs.iter().map(|standing| standing.round).max().unwrap_or(0);
+        // Without a run that has ended, a tail of the rounds to come would be empty.
+        let rounds = planned.filter(|_| ended).map_or(most, |general| general.rounds.max(most));
+        Ok(Self { scenario, runs, rounds, version })
+    }
+
+    /// The runs that have not ended.
     pub fn missing(&self) -> impl Iterator<Item = &Standing> {
         self.runs.iter().filter(|standing| !standing.state.has_ended())
     }
+
+    /// The schemes of the runs, each once, in order.
+    pub fn schemes(&self) -> Vec<&str> {
+        let mut schemes: Vec<&str> = Vec::new();
+        for Standing { run, .. } in &self.runs {
+            if !schemes.contains(&run.scheme.as_str()) {
+                schemes.push(&run.scheme);
+            }
+        }
+        schemes
+    }
 }
 
-/// Sums up whatever runs a folder has, from its files alone. A damaged file is an error that names it.
-pub fn summarise(out: &Path) -> Result<Summarised, Error> {
-    let scenario = ScenarioFile::read(out)?;
-    let runs = list(out)?;
-    let config = runs.iter().find_map(|standing| config(&standing.run.folder(out)));
-    let planned = scenario.as_ref().and_then(|file| file.general.as_ref());
-    let planned = planned.or(config.as_ref().map(|(general, _)| general));
-    // While no run has ended, the tail is that of the rounds there are.
-    let ended = runs.iter().any(|standing| standing.state.has_ended());
-    let most = runs.iter().map(|standing| standing.round).max().unwrap_or(0);
-    let rounds = planned.filter(|_| ended).map_or(most, |general| general.rounds.max(most));
-    let mut schemes: Vec<(&str, Vec<RunSummary>)> = Vec::new();
-    for Standing { run, .. } in &runs {
-        let at = schemes.iter().position(|(name, _)| *name == run.scheme).unwrap_or_else(|| {
-            schemes.push((&run.scheme, Vec::new()));
-            schemes.len() - 1
-        });
-        let recorded = Recorded::read(&run.folder(out))?;
-        schemes[at].1.extend(recorded.map(|recorded| recorded.summary(rounds)));
+/// Sums up whatever runs a folder has, from its files alone, and says which those are. A run that has not ended counts
+/// with the rounds that it has. A damaged file is an error that names it.
+pub fn summarise(out: &Path) -> Result<(Summary, Overview), Error> {
+    let overview = Overview::read(out)?;
+    let mut schemes = Vec::new();
+    for name in overview.schemes() {
+        let mut runs = Vec::new();
+        for Standing { run, .. } in overview.runs.iter().filter(|s| s.run.scheme == name) {
+            let recorded = Recorded::read(&run.folder(out))?;
+            runs.extend(recorded.map(|recorded| recorded.summary(overview.rounds)));
+        }
+        if !runs.is_empty() {
+            schemes.push(SchemeSummary::of(name, &runs));
+        }
     }
-    let begun = schemes.iter().filter(|(_, runs)| !runs.is_empty());
-    let summary = Summary {
-        schemes: begun.map(|(name, runs)| SchemeSummary::of(name, runs)).collect(),
-        rounds,
-        command: scenario.and_then(|file| file.command).unwrap_or_default(),
-        version: config
-            .map_or_else(|| env!("CARGO_PKG_VERSION").to_owned(), |(_, version)| version),
-    };
-    Ok(Summarised { summary, runs })
+    let command = overview.scenario.as_ref().and_then(|file| file.command.clone());
+    let version = overview.version.clone().unwrap_or_else(|| env!("CARGO_PKG_VERSION").to_owned());
+    let summary =
+        Summary { schemes, rounds: overview.rounds, command: command.unwrap_or_default(), version };
+    Ok((summary, overview))
 }
 
 /// Reads `summary.json` of a comparison, if it is there.
