@@ -1,5 +1,6 @@
 """The Rust half. Not for direct use: the rest of the package is its face."""
 
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,8 @@ def simulate(
     out: str,
     threads: int,
     resume: bool,
-) -> tuple[str, list[int]]: ...
+) -> tuple[str, list[tuple[str, int]]]: ...
+def rounds(folder: PathLike[str], runs: list[tuple[str, int]]) -> dict[str, Any]: ...
 def weighted_sum_f32(
     arrays: list[NDArray[np.float32]], weights: list[float], out: NDArray[np.float32]
 ) -> bool: ...

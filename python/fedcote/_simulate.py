@@ -6,7 +6,7 @@ import importlib
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,25 +15,14 @@ import numpy as np
 
 from . import _fedcote
 
-#: What is told of a round, apart from scheme, seed and round itself.
-_ALWAYS = ("attempts",)
-_COUNTS = ("selected", "arrived")
-_SOMETIMES = (
-    "label_divergence_wanted",
-    "label_divergence_realised",
-    "train_loss",
-    "test_loss",
-    "test_accuracy",
-)
-
 
 @dataclass(frozen=True)
 class Simulation:
     """What a comparison came to."""
 
     #: One entry per scheme, seed and round, as columns: draws, arrivals, attempts, divergences,
-    #: and, where the model was evaluated, losses and accuracy (elsewhere NaN). A run that diverged
-    #: ends with the round before.
+    #: and, where the model was evaluated, losses, accuracy and what else the task reports (elsewhere
+    #: NaN). A run that diverged ends with the round before.
     rounds: dict[str, np.ndarray]
     #: Mean and deviation over seeds of every scheme, as ``fedcote run --json`` prints them.
     summary: dict[str, Any]
@@ -73,7 +62,7 @@ def simulate(
     resume
         Whether to go on in a folder that has runs already.
     threads
-        How many; 0 for one a core. Results do not depend on it.
+        How many; 0 for one per core. Results do not depend on it.
 
     Ctrl-C interrupts after the round under way; with ``out``, ``resume=True`` then goes on.
 
@@ -90,36 +79,14 @@ def simulate(
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary if out is None else out)
         folder.mkdir(parents=True, exist_ok=True)
-        document, seeds = _fedcote.simulate(
+        summary, runs = _fedcote.simulate(
             os.fspath(scenario), text, changes, str(folder), int(threads), bool(resume)
         )
-        summary = json.loads(document)
-        return Simulation(_rounds(folder, summary, seeds), summary)
+        return Simulation(_rounds(folder, runs), json.loads(summary))
 
 
-def _rounds(
-    folder: Path, summary: Mapping[str, Any], seeds: Iterable[int]
-) -> dict[str, np.ndarray]:
-    names = ("scheme", "seed", "round", *_COUNTS, *_ALWAYS, *_SOMETIMES)
-    columns: dict[str, list[Any]] = {name: [] for name in names}
-    for scheme in summary["schemes"]:
-        for seed in sorted(seeds):
-            run = folder / scheme["name"] / str(seed)
-            for line in (run / "metrics.jsonl").read_text().splitlines():
-                report = json.loads(line)
-                if "round" not in report:  # the last line of a run that diverged
-                    continue
-                columns["scheme"].append(scheme["name"])
-                columns["seed"].append(seed)
-                columns["round"].append(report["round"])
-                for name in _COUNTS:
-                    columns[name].append(sum(count for _, count in report[name]))
-                for name in _ALWAYS:
-                    columns[name].append(report[name])
-                for name in _SOMETIMES:
-                    value = report.get(name)
-                    columns[name].append(np.nan if value is None else value)
-    return {name: np.array(column) for name, column in columns.items()}
+def _rounds(folder: Path, runs: list[tuple[str, int]]) -> dict[str, np.ndarray]:
+    return {name: np.asarray(column) for name, column in _fedcote.rounds(folder, runs).items()}
 
 
 def _toml(value: Any) -> str:
@@ -132,4 +99,4 @@ def _plain(value: Any) -> Any:
         return value.tolist()
     if isinstance(value, os.PathLike):
         return os.fspath(value)
-    raise TypeError(f"scenario: {value!r} is no value of a configuration")
+    raise TypeError(f"scenario: {value!r} is not a value of a configuration")

@@ -126,6 +126,28 @@ def test_null_is_not_a_number(tmp_path):
         "label_divergence_wanted": None, "test_accuracy": 0.5,
     }  # fmt: skip
     (run / "metrics.jsonl").write_text(json.dumps(line) + "\n" + '{"diverged_at": 2}\n')
-    found = fedcote._simulate._rounds(tmp_path, {"schemes": [{"name": "fedavg"}]}, [7])
+    found = fedcote._simulate._rounds(tmp_path, [("fedavg", 7)])
     assert np.isnan(found["label_divergence_wanted"]).all() and found["test_accuracy"] == [0.5]
     assert found["round"].tolist() == [1] and found["seed"].tolist() == [7]
+    assert found["scheme"].tolist() == ["fedavg"] and found["selected"].tolist() == [2]
+
+
+def test_what_a_task_reports_has_columns_of_its_own(tmp_path):
+    run = tmp_path / "mine" / "1"
+    run.mkdir(parents=True)
+    line = {"round": 1, "selected": [[0, 1]], "arrived": [[0, 1]], "attempts": 1}
+    scored = {**line, "round": 2, "scores": {"f1": 0.5, "round": 9.0, "auc": None}}
+    (run / "metrics.jsonl").write_text(json.dumps(line) + "\n" + json.dumps(scored) + "\n")
+    found = fedcote._simulate._rounds(tmp_path, [("mine", 1)])
+    np.testing.assert_array_equal(found["f1"], [np.nan, 0.5])
+    assert found["round"].tolist() == [1, 2] and "auc" not in found
+
+
+def test_damaged_metrics_are_named_by_file_and_line(tmp_path):
+    run = tmp_path / "mine" / "1"
+    run.mkdir(parents=True)
+    (run / "metrics.jsonl").write_text('{"round": oops}\n')
+    with pytest.raises(ValueError, match=r"metrics\.jsonl:1: expected value"):
+        fedcote._simulate._rounds(tmp_path, [("mine", 1)])
+    with pytest.raises(ValueError, match="no rounds"):
+        fedcote._simulate._rounds(tmp_path, [("mine", 2)])

@@ -9,6 +9,8 @@ pub enum Error {
     Request(String),
     /// The request was right, the work failed. Exit status 1.
     Work(String),
+    /// The work was interrupted and can be resumed. Exit status 3.
+    Interrupted(String),
 }
 
 impl Error {
@@ -22,18 +24,19 @@ impl Error {
         Self::Work(reason.to_string())
     }
 
-    /// The exit status that tells the two apart.
+    /// The exit status that tells them apart.
     pub fn status(&self) -> u8 {
         match self {
             Self::Request(_) => 2,
             Self::Work(_) => 1,
+            Self::Interrupted(_) => fedcote_serve::INTERRUPTED,
         }
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Self::Request(reason) | Self::Work(reason)) = self;
+        let (Self::Request(reason) | Self::Work(reason) | Self::Interrupted(reason)) = self;
         // One line, whatever a library put into its message.
         formatter.write_str(&reason.split_whitespace().collect::<Vec<_>>().join(" "))
     }

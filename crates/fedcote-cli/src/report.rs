@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use fedcote_plot::report;
+use fedcote_sim::folder::ScenarioFile;
 
 use crate::error::Error;
 
@@ -55,7 +56,7 @@ pub fn run(args: Args) -> Result<(), Error> {
 
 /// A run in a folder that holds runs and is none itself.
 fn inside(folder: &Path) -> Option<PathBuf> {
-    let is_run = |folder: &Path| folder.join("scenario.toml").is_file();
+    let is_run = |folder: &Path| folder.join(ScenarioFile::FILE).is_file();
     let inner = folder.read_dir().ok()?.flatten().map(|entry| entry.path());
     inner.filter(|inner| is_run(inner) && !is_run(folder)).min()
 }

@@ -180,7 +180,7 @@ fn an_interrupt_saves_and_says_how_to_go_on() {
     let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(killed.success());
     let done = child.wait_with_output().unwrap();
-    assert_eq!(done.status.code(), Some(1));
+    assert_eq!(done.status.code(), Some(3));
     let told = text(&done.stderr);
     let advice = "interrupted; go on with: fedcote run --resume --out long";
     assert!(told.contains(advice), "{told}");

@@ -64,13 +64,12 @@ impl Store {
 
     /// Whether the run has ended.
     pub fn has(&self, run: &Run) -> bool {
-        self.path(run).join("finished.json").is_file()
+        self.path(run).join(Finished::FILE).is_file()
     }
 
     /// How long a finished run took.
     pub fn seconds(&self, run: &Run) -> Option<f64> {
-        let text = std::fs::read_to_string(self.path(run).join("finished.json")).ok()?;
-        Some(serde_json::from_str::<Finished>(&text).ok()?.seconds)
+        Some(Finished::read(&self.path(run)).ok()??.seconds)
     }
 
     /// What a run came to, if it has ended.

@@ -11,23 +11,14 @@ pub enum Error {
         /// What was expected, and what to do.
         reason: String,
     },
-    /// A file does not hold what it should.
-    #[error("{}{}: {reason}", path.display(), line.map_or(String::new(), |line| format!(":{line}")))]
-    Damaged {
-        /// Which.
-        path: PathBuf,
-        /// The line, from 1, where the format has lines.
-        line: Option<usize>,
-        /// What is wrong.
-        reason: String,
-    },
-    /// A file could not be read or written.
-    #[error("{}: cannot {action}: {source}", path.display())]
+    /// A run folder could not be read.
+    #[error(transparent)]
+    Folder(#[from] fedcote_sim::Error),
+    /// A file could not be written.
+    #[error("{}: cannot write: {source}", path.display())]
     File {
         /// Which.
         path: PathBuf,
-        /// `read` or `write`.
-        action: &'static str,
         /// What the system says.
         source: std::io::Error,
     },
@@ -44,6 +35,10 @@ pub enum Error {
 impl Error {
     /// Whether the request was wrong (a folder that is not a run, a damaged file), not the work.
     pub fn is_request(&self) -> bool {
-        matches!(self, Self::Missing { .. } | Self::Damaged { .. })
+        match self {
+            Self::Missing { .. } => true,
+            Self::Folder(error) => error.is_request(),
+            Self::File { .. } | Self::Image { .. } => false,
+        }
     }
 }

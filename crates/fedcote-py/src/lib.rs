@@ -35,7 +35,7 @@ mod _fedcote {
     #[pymodule_export]
     use crate::selector::Core;
     #[pymodule_export]
-    use crate::simulate::simulate;
+    use crate::simulate::{rounds, simulate};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

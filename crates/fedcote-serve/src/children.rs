@@ -10,6 +10,9 @@ use std::process::{ChildStdin, Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
+/// The exit status of a `fedcote run` that was interrupted and saved: it did not fail.
+pub const INTERRUPTED: u8 = 3;
+
 /// So many runs started from the page at once; each uses every core.
 pub const AT_ONCE: usize = 4;
 
@@ -77,9 +80,7 @@ impl Children {
             let message = match status {
                 Ok(status) if status.success() => None,
                 // Stopped as asked; what it printed is advice for a terminal.
-                Ok(status) if status.code() == Some(1) && last.contains("interrupted; go on") => {
-                    None
-                }
+                Ok(status) if status.code() == Some(INTERRUPTED.into()) => None,
                 Ok(status) if last.is_empty() => Some(format!("the run ended with {status}")),
                 Ok(_) => Some(last.trim_start_matches("fedcote: ").to_owned()),
                 Err(error) => Some(error.to_string()),
@@ -129,4 +130,29 @@ fn last_line(errors: impl Read) -> String {
         line.clear();
     }
     last
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    /// An interruption used to be told by the words of the command.
+    #[test]
+    fn an_interruption_is_told_by_its_status() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("fedcote");
+        for (status, told) in [(0, None), (3, None), (1, Some("interrupted; go on with: x"))] {
+            let script = format!(
+                "#!/bin/sh\necho 'fedcote: interrupted; go on with: x' >&2\nexit {status}\n"
+            );
+            std::fs::write(&program, script).unwrap();
+            std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+            let children = Children::new(program.clone());
+            children.resume("run", folder.path()).unwrap();
+            assert_eq!(children.stop_all(Duration::from_secs(60)), 0);
+            assert_eq!(children.state("run").unwrap().message.as_deref(), told, "{status}");
+        }
+    }
 }

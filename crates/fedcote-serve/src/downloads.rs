@@ -13,7 +13,7 @@ use crate::root::Root;
 /// A file of a run, by its name in the address.
 pub fn get(root: &Root, path: &Path, name: &str, file: &str) -> Result<Response<Body>, Refusal> {
     if !root.is_plain(path) {
-        let reason = "this run has links or other things in it that are no plain files";
+        let reason = "this run has links or other things in it that are not plain files";
         return Err(Refusal::new(hyper::StatusCode::FORBIDDEN, reason));
     }
     if file == "scenario.toml" {
@@ -49,7 +49,7 @@ pub fn figures(root: &Root, path: &Path) -> Vec<&'static str> {
     run.map_or_else(Vec::new, |run| report::figures(&run).iter().map(|figure| figure.id).collect())
 }
 
-/// A line a round of every run.
+/// A line per round of every run.
 fn rounds(run: &Run) -> String {
     let mut text = String::from(
         "scheme,seed,round,drawn,arrived,attempts,label_divergence_wanted,label_divergence_realised,\
@@ -63,7 +63,7 @@ fn rounds(run: &Run) -> String {
                     text,
                     "{},{},{},{},{},{},{},{},{},{},{}",
                     scheme.name,
-                    seed.name,
+                    seed.seed,
                     round.round,
                     round.draws(),
                     round.arrivals(),

@@ -24,6 +24,7 @@ mod server;
 mod site;
 mod tail;
 
+pub use children::INTERRUPTED;
 pub use error::Error;
 pub use guard::Guard;
 pub use reply::{Body, Held};

@@ -1,7 +1,7 @@
 //! The folder of runs: nothing outside it is ever read or written.
 
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use crate::Error;
@@ -72,13 +72,18 @@ impl Root {
         plain(run, 2)
     }
 
+    /// Opens a plain file to read it; what is none is as good as not there.
+    pub fn open_file(&self, path: &Path) -> io::Result<File> {
+        if !self.plain_file(path) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        File::open(path)
+    }
+
     /// The text of a file of at most so many bytes.
     pub fn read(&self, path: &Path, most: u64) -> Option<String> {
-        if !self.plain_file(path) {
-            return None;
-        }
         let mut text = String::new();
-        let file = File::open(path).ok()?;
+        let file = self.open_file(path).ok()?;
         let read = file.take(most + 1).read_to_string(&mut text).ok()?;
         (read as u64 <= most).then_some(text)
     }

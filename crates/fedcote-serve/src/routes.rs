@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fedcote_sim::comparison;
+use fedcote_sim::folder::ScenarioFile;
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Bytes;
 use hyper::header::{self, HeaderValue};
@@ -16,7 +16,7 @@ use crate::form::{self, Form};
 use crate::guard::{Pass, welcome};
 use crate::reply::{Body, Refusal, guarded, json, whole};
 use crate::site::Site;
-use crate::{downloads, pages, playground};
+use crate::{downloads, pages, playground, runs};
 
 /// No request of ours has a longer body or address.
 const MOST_BODY: usize = 64 * 1024;
@@ -151,7 +151,7 @@ impl Site {
             ["api", "runs", name, "resume"] => {
                 let (path, name) = (self.run(name)?, name.to_owned());
                 self.work(move |site| {
-                    if fedcote_sim::folder::Lock::is_taken(&path) {
+                    if runs::is_running(&site.root, &path) {
                         return Err(Refusal::new(StatusCode::CONFLICT, "it is running already"));
                     }
                     let resumed = site.children.resume(&name, &path);
@@ -189,15 +189,9 @@ impl Site {
         // Written at once: it is what the run is begun by, and the run has its page before its process has got so far.
         let mut words = vec!["run".to_owned(), form.preset.clone()];
         words.extend(overrides.into_iter().flat_map(|assignment| ["--set".to_owned(), assignment]));
-        let begun_by = comparison::made_by(&fedcote_support::command(words));
-        let started = scenario
-            .rooted()
+        let command = fedcote_support::command(words);
+        let started = ScenarioFile::write(&path, &scenario, &command)
             .map_err(Refusal::failed)
-            .map(|scenario| format!("{begun_by}\n{}", scenario.to_toml()))
-            .and_then(|text| {
-                let file = path.join("scenario.toml");
-                fedcote_support::write(&file, text.as_bytes()).map_err(Refusal::failed)
-            })
             .and_then(|()| {
                 let started = self.children.resume(&form.name, &path);
                 started.map_err(|reason| Refusal::new(StatusCode::CONFLICT, reason))

@@ -1,12 +1,13 @@
 //! The runs in the folder: what they are and how far.
 
-use std::fs::{self, File};
-use std::io::{Read, Seek, SeekFrom};
+use std::fs;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
-use fedcote_sim::folder::Lock;
-use serde::{Deserialize, Serialize};
+use fedcote_sim::comparison::RunId;
+use fedcote_sim::folder::{self, Lock, ScenarioFile, Standing, State};
+use fedcote_sim::scenario::General;
+use serde::Serialize;
 
 use crate::children::Children;
 use crate::root::Root;
@@ -16,35 +17,25 @@ pub const MOST_SCENARIO: u64 = 1 << 20;
 /// More runs than these are not listed.
 const MOST_RUNS: usize = 1000;
 
-/// The keys of `scenario.toml` that the page shows.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct General {
-    /// Rounds of training.
-    pub rounds: u32,
-    /// Clients.
-    pub clients: usize,
-    /// Draws a round.
-    pub selected: u64,
-    /// The seeds.
-    pub seeds: Vec<u64>,
-    /// The schemes.
-    pub schemes: Vec<String>,
+/// The top of the scenario of a run folder; `None` when it cannot be understood.
+pub fn general(root: &Root, run: &Path) -> Option<General> {
+    let text = root.read(&run.join(ScenarioFile::FILE), MOST_SCENARIO)?;
+    ScenarioFile::parse(&text).general
 }
 
-impl General {
-    /// Of a run folder; `None` when its scenario cannot be understood.
-    pub fn read(root: &Root, run: &Path) -> Option<Self> {
-        toml::from_str(&root.read(&run.join("scenario.toml"), MOST_SCENARIO)?).ok()
-    }
-
-    /// The runs, as scheme and seed, in the order in which they begin.
-    pub fn runs(&self) -> impl Iterator<Item = (&str, u64)> {
-        let of_seed = |&seed| self.schemes.iter().map(move |scheme| (scheme.as_str(), seed));
-        self.seeds.iter().flat_map(of_seed)
-    }
+/// How far a run of a run folder is; links are not followed.
+pub fn standing(root: &Root, out: &Path, run: RunId, taken: bool) -> Standing {
+    folder::standing(out, run, taken, &|path| root.open_file(path))
 }
 
-/// How a run stands.
+/// Whether a command is working in a run folder.
+pub fn is_running(root: &Root, out: &Path) -> bool {
+    let runs = general(root, out).map_or_else(Vec::new, |general| general.runs());
+    let running = |run| standing(root, out, run, false).state == State::Running;
+    Lock::is_taken(out) || runs.into_iter().any(running)
+}
+
+/// The state of a run folder.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Status {
     /// `running`, `finished`, `stopped` or `failed`.
@@ -57,11 +48,12 @@ pub struct Status {
 }
 
 impl Status {
-    /// Of a run folder of which all runs have finished or not.
-    pub fn of(run: &Path, name: &str, finished: bool, children: &Children) -> Self {
+    /// Of a run folder with runs in these states, of which `taken` says whether a command has its lock.
+    pub fn of(name: &str, taken: bool, states: &[State], children: &Children) -> Self {
         let child = children.state(name);
         let own = child.as_ref().is_some_and(|child| child.running);
-        let running = own || Lock::is_taken(run);
+        let running = own || taken || states.contains(&State::Running);
+        let finished = states.iter().all(|state| state.has_ended());
         let message = child.and_then(|child| child.message).filter(|_| !running && !finished);
         let state = match (running, finished, &message) {
             (true, ..) => "running",
@@ -91,7 +83,7 @@ pub struct Listed {
 /// All runs, the latest first.
 pub fn list(root: &Root, children: &Children) -> Vec<Listed> {
     let mut names = root.folders(root.path());
-    let begun = |name: &String| changed(&root.path().join(name).join("scenario.toml"));
+    let begun = |name: &String| changed(&root.path().join(name).join(ScenarioFile::FILE));
     names.sort_by_cached_key(|name| std::cmp::Reverse(begun(name)));
     names.truncate(MOST_RUNS);
     let mut listed: Vec<Listed> =
@@ -102,72 +94,22 @@ pub fn list(root: &Root, children: &Children) -> Vec<Listed> {
 
 fn one(root: &Root, name: &str, children: &Children) -> Option<Listed> {
     let run = root.run(name)?;
-    let general = General::read(root, &run)?;
-    let (mut done, mut finished, mut changed) = (0, true, changed(&run.join("scenario.toml")));
-    for (scheme, seed) in general.runs() {
-        let folder = run.join(scheme).join(seed.to_string());
-        let ended = folder.join("finished.json").exists();
-        finished &= ended;
-        let metrics = folder.join("metrics.jsonl");
-        changed = changed.max(self::changed(&metrics));
-        done += u64::from(if ended { general.rounds } else { last_round(root, &metrics) });
+    let general = general(root, &run)?;
+    let taken = Lock::is_taken(&run);
+    let mut changed = changed(&run.join(ScenarioFile::FILE));
+    let (mut done, mut states) = (0, Vec::new());
+    for id in general.runs() {
+        changed = changed.max(self::changed(&id.folder(&run).join("metrics.jsonl")));
+        let Standing { state, round, .. } = standing(root, &run, id, taken);
+        done += u64::from(if state.has_ended() { general.rounds } else { round });
+        states.push(state);
     }
-    let runs = general.seeds.len() * general.schemes.len();
-    let total = u64::from(general.rounds) * runs as u64;
-    let status = Status::of(&run, name, finished, children);
+    let total = u64::from(general.rounds) * states.len() as u64;
+    let status = Status::of(name, taken, &states, children);
     Some(Listed { name: name.to_owned(), status, general, done, total, changed })
 }
 
 fn changed(path: &Path) -> u64 {
     let time = fs::symlink_metadata(path).and_then(|data| data.modified()).ok();
     time.and_then(|time| time.duration_since(UNIX_EPOCH).ok()).map_or(0, |since| since.as_secs())
-}
-
-/// The number of the last round in a metrics file; 0 when there is none.
-fn last_round(root: &Root, metrics: &Path) -> u32 {
-    #[derive(Deserialize)]
-    struct Line {
-        round: u32,
-    }
-    let read = || {
-        if !root.plain_file(metrics) {
-            return None;
-        }
-        let file = File::open(metrics).ok()?;
-        let length = file.metadata().ok()?.len();
-        // As much of the end as holds a whole line, which is long when many clients are drawn.
-        (16..=24).map(|power| 1 << power).find_map(|window| {
-            let mut bytes = Vec::new();
-            (&file).seek(SeekFrom::Start(length.saturating_sub(window))).ok()?;
-            (&file).take(window).read_to_end(&mut bytes).ok()?;
-            let end = bytes.iter().rposition(|&byte| byte == b'\n')?;
-            let begin = bytes[..end].iter().rposition(|&byte| byte == b'\n');
-            let begin = begin.map(|at| at + 1).or((window >= length).then_some(0))?;
-            serde_json::from_slice::<Line>(&bytes[begin..end]).ok()
-        })
-    };
-    read().map_or(0, |line| line.round)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_last_round_is_found_behind_long_lines() {
-        let folder = tempfile::tempdir().unwrap();
-        let root = Root::open(folder.path()).unwrap();
-        let path = root.path().join("metrics.jsonl");
-        for (clients, last) in [(1, 1), (1, 3), (50_000, 1), (50_000, 3)] {
-            let drawn = vec!["[0,1]"; clients].join(",");
-            let line = |round| format!("{{\"round\":{round},\"selected\":[{drawn}]}}\n");
-            let whole: String = (1..=last).map(line).collect();
-            fs::write(&path, &whole).unwrap();
-            assert_eq!(last_round(&root, &path), last, "{clients}");
-            fs::write(&path, whole + "{\"round\":9,\"sel").unwrap();
-            assert_eq!(last_round(&root, &path), last, "{clients}");
-        }
-        fs::write(&path, "").unwrap();
-        assert_eq!(last_round(&root, &path), 0);
-    }
 }

@@ -157,8 +157,11 @@ mod tests {
             "rounds = 1000000\nclients = 2\nselected = 1\nseeds = [1]\nschemes = [\"fedavg\"]\n";
         fs::write(run.join("scenario.toml"), scenario).unwrap();
         // More than any socket holds on the way.
-        let line =
-            |round| format!("{{\"round\":{round},\"selected\":[{}[0,1]]}}\n", "[0,1],".repeat(500));
+        let drawn = "[0,1],".repeat(500);
+        let line = |round| {
+            let selected = format!("\"selected\":[{drawn}[0,1]],\"arrived\":[],\"attempts\":1");
+            format!("{{\"round\":{round},{selected}}}\n")
+        };
         let metrics: String = (1..=8000).map(line).collect();
         fs::write(run.join("fedavg/1/metrics.jsonl"), metrics).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -1,20 +1,20 @@
 //! Reads a run folder along while it grows and puts what is new into a log.
 
-use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{BufRead, BufReader, Seek, SeekFrom};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use fedcote_plot::theme;
-use serde::Deserialize;
+use fedcote_sim::comparison::RunId;
+use fedcote_sim::folder::{self, Clients, Finished, Lock, News, State};
+use fedcote_sim::scenario::General;
 use serde_json::json;
 
 use crate::children::Children;
 use crate::log::Log;
 use crate::root::Root;
-use crate::runs::{General, Status};
+use crate::runs::{self, Status};
 
 /// How often the folder is looked at; also the rate of events.
 const EVERY: Duration = Duration::from_millis(250);
@@ -36,7 +36,7 @@ pub fn follow(root: Root, name: String, children: Arc<Children>, log: Arc<Log>) 
         name,
         children,
         general: None,
-        runs: BTreeMap::new(),
+        runs: HashMap::new(),
         status: None,
         look: 0,
         full: false,
@@ -74,7 +74,7 @@ struct Tail {
     path: PathBuf,
     children: Arc<Children>,
     general: Option<General>,
-    runs: BTreeMap<(String, u64), Run>,
+    runs: HashMap<RunId, Run>,
     status: Option<Status>,
     look: u64,
     full: bool,
@@ -83,30 +83,21 @@ struct Tail {
 /// How far one run of the folder was read.
 #[derive(Default)]
 struct Run {
-    bytes: u64,
-    round: u32,
+    metrics: folder::Tail,
     clients: bool,
+    /// Whether it says that it has ended.
     ended: bool,
+    /// Whether it was read to its end.
     read: bool,
-}
-
-/// What must be right in a line of `metrics.jsonl`.
-#[derive(Deserialize)]
-struct Line {
-    round: u32,
-    #[serde(default, rename = "selected")]
-    _selected: Vec<(u32, u32)>,
-    #[serde(default, rename = "arrived")]
-    _arrived: Vec<(u32, u32)>,
-    #[serde(default, rename = "test_accuracy")]
-    _test_accuracy: Option<f64>,
+    /// Its state when it was last looked at.
+    state: Option<State>,
 }
 
 impl Tail {
     /// Adds what is new to the log; true when there is more to read at once.
     fn look(&mut self, log: &Log) -> bool {
         let mut events = Vec::new();
-        let general = General::read(&self.root, &self.path);
+        let general = runs::general(&self.root, &self.path);
         if let Some(general) = general.filter(|general| self.general.as_ref() != Some(general)) {
             let styles: Vec<_> = theme::styles(&general.schemes)
                 .into_iter()
@@ -118,41 +109,47 @@ impl Tail {
         let Some(general) = self.general.clone() else { return false };
         let mut more = false;
         let mut budget = MOST_READ;
-        for (scheme, seed) in general.runs() {
-            let folder = self.path.join(scheme).join(seed.to_string());
-            let run = self.runs.entry((scheme.to_owned(), seed)).or_default();
-            let key = format!("{scheme}/{seed}");
+        for id in general.runs() {
+            let folder = id.folder(&self.path);
+            let key = format!("{}/{}", id.scheme, id.seed);
+            let run = self.runs.entry(id).or_default();
             if !run.clients
                 && let Some(text) = clients(&self.root, &folder)
             {
                 run.clients = true;
                 events.push(("clients", format!("{{\"run\":{},\"clients\":{text}}}", json!(key))));
             }
-            run.ended = folder.join("finished.json").exists();
+            run.ended = folder.join(Finished::FILE).exists();
             run.read &= run.ended;
             if run.read || self.full {
                 continue;
             }
             if budget == 0 {
                 more = true;
-            } else {
-                let before = run.bytes;
-                if let Some(new) = new_lines(&self.root, &folder.join("metrics.jsonl"), run, budget)
-                {
-                    budget = budget.saturating_sub(run.bytes.saturating_sub(before));
-                    // An ended run is read once, to its end.
-                    run.read = run.ended && budget > 0;
-                    more |= budget == 0;
-                    events.extend(new.events(&key));
-                }
+                continue;
+            }
+            let news = self.root.open_file(&folder.join("metrics.jsonl"));
+            if let Ok(news) = news.and_then(|file| run.metrics.look(&file, budget)) {
+                budget = budget.saturating_sub(news.bytes);
+                // An ended run is read once, to its end.
+                run.read = run.ended && !news.more;
+                more |= news.more;
+                events.extend(events_of(news, &key));
             }
         }
         let status = self.look.is_multiple_of(LOCK_EVERY) || !events.is_empty();
         self.look += 1;
         if status && !more {
-            let ended = |run: (&str, u64)| self.runs[&(run.0.to_owned(), run.1)].ended;
-            let finished = general.runs().all(ended);
-            let status = Status::of(&self.path, &self.name, finished, &self.children);
+            let taken = Lock::is_taken(&self.path);
+            let state = |id: RunId| {
+                let run = self.runs.entry(id.clone()).or_default();
+                // A run that has ended stays so.
+                let known = run.state.filter(|state| run.ended && state.has_ended());
+                let look = || runs::standing(&self.root, &self.path, id, taken).state;
+                *run.state.insert(known.unwrap_or_else(look))
+            };
+            let states: Vec<State> = general.runs().into_iter().map(state).collect();
+            let status = Status::of(&self.name, taken, &states, &self.children);
             if self.status.as_ref() != Some(&status) {
                 events.push(("status", json!(status).to_string()));
                 self.status = Some(status);
@@ -170,160 +167,54 @@ impl Tail {
 
 /// The text of `clients.json` on one line.
 fn clients(root: &Root, folder: &Path) -> Option<String> {
-    let text = root.read(&folder.join("clients.json"), MOST_CLIENTS)?;
-    let value: serde_json::Value = serde_json::from_str(&text).ok()?;
-    value.is_object().then(|| value.to_string())
+    let path = folder.join(Clients::FILE);
+    let text = root.read(&path, MOST_CLIENTS)?;
+    let clients = Clients::parse(&path, text.as_bytes()).ok()?;
+    serde_json::to_string(&clients).ok()
 }
 
-/// What a metrics file has beyond the last look.
-struct New {
-    /// It was cut back to this round, or begun anew.
-    cut: Option<u32>,
-    /// Lines, each a checked JSON object.
-    lines: Vec<String>,
-    diverged: bool,
-    damaged: Option<u32>,
-}
-
-impl New {
-    fn events(self, key: &str) -> Vec<(&'static str, String)> {
-        let run = json!(key);
-        let mut events = Vec::new();
-        if let Some(round) = self.cut {
-            events.push(("cut", format!("{{\"run\":{run},\"round\":{round}}}")));
-        }
-        // Not too long each: a browser shows progress while it reads a long run.
-        for lines in self.lines.chunks(200) {
-            events.push(("rounds", format!("{{\"run\":{run},\"rounds\":[{}]}}", lines.join(","))));
-        }
-        if self.diverged {
-            events.push(("diverged", format!("{{\"run\":{run}}}")));
-        }
-        if let Some(round) = self.damaged {
-            let text = format!("{key}: metrics.jsonl is damaged after round {round}");
-            events.push(("notice", json!({ "text": text }).to_string()));
-        }
-        events
+/// What is new of a run, as events.
+fn events_of(news: News, key: &str) -> Vec<(&'static str, String)> {
+    let run = json!(key);
+    let mut events = Vec::new();
+    if let Some(round) = news.cut {
+        events.push(("cut", format!("{{\"run\":{run},\"round\":{round}}}")));
     }
-}
-
-fn new_lines(root: &Root, path: &Path, run: &mut Run, most: u64) -> Option<New> {
-    if !root.plain_file(path) {
-        return None;
+    // Not too long each: a browser shows progress while it reads a long run.
+    for lines in news.lines.chunks(200) {
+        events.push(("rounds", format!("{{\"run\":{run},\"rounds\":[{}]}}", lines.join(","))));
     }
-    let mut file = File::open(path).ok()?;
-    let length = file.metadata().ok()?.len();
-    let mut new = New { cut: None, lines: Vec::new(), diverged: false, damaged: None };
-    if length < run.bytes {
-        // An interrupted run goes on from its checkpoint: what is kept is read again, only the rest is news.
-        new.cut = Some(kept_round(&file)?);
-        (run.round, run.bytes) = (new.cut?, length);
+    if news.diverged_at.is_some() {
+        events.push(("diverged", format!("{{\"run\":{run}}}")));
     }
-    file.seek(SeekFrom::Start(run.bytes)).ok()?;
-    let mut reader = BufReader::new(file);
-    let mut line = String::new();
-    let begun = run.bytes;
-    while run.bytes - begun < most {
-        line.clear();
-        match reader.read_line(&mut line) {
-            Ok(read) if read > 0 && line.ends_with('\n') => {
-                let text = line.trim();
-                match serde_json::from_str::<Line>(text) {
-                    Ok(parsed) if parsed.round > run.round => {
-                        run.round = parsed.round;
-                        new.lines.push(text.to_owned());
-                    }
-                    Ok(parsed) => {
-                        // Begun anew and grown past the old length between two looks.
-                        new.lines.clear();
-                        new.cut = Some(parsed.round.saturating_sub(1));
-                        run.round = parsed.round;
-                        new.lines.push(text.to_owned());
-                    }
-                    Err(_) if text.contains("\"diverged_at\"") => new.diverged = true,
-                    Err(_) => new.damaged = Some(run.round),
-                }
-                run.bytes += read as u64;
-            }
-            // The end, or a line that is being written.
-            _ => break,
-        }
+    if let Some((line, reason)) = news.damaged {
+        let text = format!("{key}/metrics.jsonl:{line}: {reason}");
+        events.push(("notice", json!({ "text": text }).to_string()));
     }
-    Some(new)
-}
-
-/// The number of the last whole line's round.
-fn kept_round(file: &File) -> Option<u32> {
-    let mut last = 0;
-    for line in BufReader::new(file).lines() {
-        match serde_json::from_str::<Line>(&line.ok()?) {
-            Ok(line) => last = line.round,
-            Err(_) => break,
-        }
-    }
-    Some(last)
+    events
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
-
-    fn line(round: u32) -> String {
-        format!("{{\"round\":{round},\"selected\":[[0,1]],\"arrived\":[]}}\n")
-    }
-
-    fn rounds(new: &New) -> Vec<u32> {
-        new.lines.iter().map(|text| serde_json::from_str::<Line>(text).unwrap().round).collect()
-    }
 
     #[test]
-    fn lines_come_once_and_whole_and_a_cut_is_told() {
-        let folder = tempfile::tempdir().unwrap();
-        let root = Root::open(folder.path()).unwrap();
-        let path = root.path().join("metrics.jsonl");
-        let mut run = Run::default();
-        let mut look = |text: &str| {
-            fs::write(&path, text).unwrap();
-            new_lines(&root, &path, &mut run, MOST_READ).unwrap()
+    fn news_become_events_of_their_run() {
+        let news = News {
+            cut: Some(2),
+            lines: vec!["{\"round\":3}".into(), "{\"round\":4}".into()],
+            diverged_at: Some(5),
+            damaged: Some((7, "expected \"value\"".into())),
+            ..News::default()
         };
-        let three: String = (1..=3).map(line).collect();
-        let new = look(&(three.clone() + "{\"round\":4,"));
-        assert_eq!((rounds(&new), new.cut), (vec![1, 2, 3], None));
-        let new = look(&(three.clone() + &line(4)));
-        assert_eq!((rounds(&new), new.cut), (vec![4], None));
-        // Resumed from a checkpoint at round 2.
-        let two: String = (1..=2).map(line).collect();
-        let new = look(&two);
-        assert_eq!((rounds(&new), new.cut), (vec![], Some(2)));
-        let new = look(&(two + &line(3) + "{\"diverged_at\":4}\n"));
-        assert_eq!((rounds(&new), new.cut, new.diverged), (vec![3], None, true));
-        // Damaged lines are told, not shown.
-        let new =
-            look(&((1..=3).map(line).collect::<String>() + "{\"diverged_at\":4}\n<script>\n"));
-        assert_eq!((rounds(&new), new.damaged), (vec![], Some(3)));
-    }
-
-    #[test]
-    fn a_run_cut_back_and_grown_between_two_looks_has_no_gap() {
-        let folder = tempfile::tempdir().unwrap();
-        let root = Root::open(folder.path()).unwrap();
-        let path = root.path().join("metrics.jsonl");
-        let mut run = Run::default();
-        fs::write(&path, (1..=4).map(line).collect::<String>()).unwrap();
-        new_lines(&root, &path, &mut run, MOST_READ).unwrap();
-        // Played again the lines are the same; one more is news.
-        fs::write(&path, (1..=5).map(line).collect::<String>()).unwrap();
-        let new = new_lines(&root, &path, &mut run, MOST_READ).unwrap();
-        assert_eq!((rounds(&new), new.cut), (vec![5], None));
-        // Begun anew, with a first line as long as all that was read.
-        let first = format!("{:width$}\n", line(1).trim_end(), width = run.bytes as usize - 1);
-        fs::write(&path, first.clone() + &line(2) + &line(3)).unwrap();
-        let new = new_lines(&root, &path, &mut run, MOST_READ).unwrap();
-        assert_eq!((rounds(&new), new.cut), (vec![2, 3], Some(1)));
-        let mut run = Run { bytes: first.len() as u64, ..Run::default() };
-        fs::write(&path, first + &line(0)).unwrap();
-        let new = new_lines(&root, &path, &mut run, MOST_READ).unwrap();
-        assert_eq!(new.cut, Some(0), "a round that cannot be");
+        let wanted = [
+            ("cut", r#"{"run":"fedavg/1","round":2}"#),
+            ("rounds", r#"{"run":"fedavg/1","rounds":[{"round":3},{"round":4}]}"#),
+            ("diverged", r#"{"run":"fedavg/1"}"#),
+            ("notice", r#"{"text":"fedavg/1/metrics.jsonl:7: expected \"value\""}"#),
+        ];
+        let events = events_of(news, "fedavg/1");
+        let events: Vec<_> = events.iter().map(|(kind, data)| (*kind, data.as_str())).collect();
+        assert_eq!(events, wanted);
     }
 }

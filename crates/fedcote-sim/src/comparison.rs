@@ -9,12 +9,12 @@ use std::sync::{Arc, Mutex};
 
 use crate::Error;
 use crate::context::Context;
-use crate::folder::{Finished, Lock, RunFolder};
+use crate::folder::{self, Finished, Lock, RunFolder, ScenarioFile, found};
 pub use crate::plan::{RunId, Shard, plan};
 use crate::report::RoundReport;
 use crate::runner::Runner;
 use crate::scenario::Scenario;
-use crate::summary::{RunSummary, SchemeSummary, Summary};
+use crate::summary::Summary;
 use crate::task::Tasks;
 
 /// What happens in a comparison, for whoever listens.
@@ -86,7 +86,7 @@ pub fn compare(
     let context = Context::new(&scenario, tasks, control)?;
     context.make_ahead(runs.first().unwrap_or(&all[0]).seed)?;
     let _working = Lock::join(out, !control.shard.is_part())?;
-    let there = runs_in(out)?;
+    let there = found(out)?;
     if !control.resume && !control.shard.is_part() && !there.is_empty() {
         let reason = "has runs already; add --resume to go on with them, or choose another --out";
         return Err(Error::folder(out, reason));
@@ -101,10 +101,9 @@ pub fn compare(
     fedcote_support::sweep(out).map_err(Error::io(out))?;
     // Every folder is checked before the first round is played.
     let folders = open(&context, out, &runs)?;
-    let file = out.join("scenario.toml");
-    let command = begun_by(&file).unwrap_or_else(|| control.command.clone());
-    let rooted = Scenario::clone(&scenario).rooted()?.to_toml();
-    write(&file, format!("{}\n{rooted}", made_by(&command)).as_bytes())?;
+    let begun_by = ScenarioFile::read(out).ok().flatten().and_then(|file| file.command);
+    let command = begun_by.unwrap_or_else(|| control.command.clone());
+    ScenarioFile::write(out, &scenario, &command)?;
     // It would speak of fewer runs than there will be.
     remove(&out.join("summary.json"))?;
     remove(&out.join("summary.csv"))?;
@@ -141,37 +140,11 @@ pub fn play(
 ///
 /// # Errors
 ///
-/// When the folder has no comparison, a finished run is damaged, or the summary cannot be written.
+/// When a file of a finished run is damaged, or the summary cannot be written.
 pub fn summarise(out: &Path) -> Result<Summary, Error> {
-    let file = out.join("scenario.toml");
-    let scenario = Scenario::load(&file.to_string_lossy(), &[])?;
-    let general = &scenario.general;
     // The last of several workers has the last word.
     let _alone = Lock::wait(&out.join(".summary"))?;
-    let mut schemes = Vec::new();
-    let mut missing = 0;
-    for scheme in &general.schemes {
-        let mut results = Vec::new();
-        for &seed in &general.seeds {
-            match RunFolder::at(out, scheme, seed).finished()? {
-                Some((finished, reports)) => {
-                    results.push(RunSummary::of(general.rounds, &finished, &reports));
-                }
-                None => missing += 1,
-            }
-        }
-        if !results.is_empty() {
-            let reference = scenario.schemes.resolve(scheme)?.is_reference();
-            schemes.push(SchemeSummary::of(scheme, reference, &results));
-        }
-    }
-    let summary = Summary {
-        schemes,
-        rounds: general.rounds,
-        missing,
-        command: begun_by(&file).unwrap_or_default(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-    };
+    let (summary, _) = folder::summarise(out)?;
     write(&out.join("summary.json"), &serde_json::to_vec_pretty(&summary).expect("plain data"))?;
     write(&out.join("summary.csv"), summary.to_csv().as_bytes())?;
     Ok(summary)
@@ -197,35 +170,6 @@ fn remove(path: &Path) -> Result<(), Error> {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::io(path)(error)),
         _ => Ok(()),
     }
-}
-
-/// The first line of `scenario.toml`: the command that began the comparison.
-pub fn made_by(command: &str) -> String {
-    // No comment goes over several lines.
-    format!("# {}", command.replace(char::is_control, " "))
-}
-
-/// The command that began the comparison of this `scenario.toml`.
-fn begun_by(file: &Path) -> Option<String> {
-    let text = std::fs::read_to_string(file).ok()?;
-    Some(text.lines().next()?.strip_prefix("# ")?.to_owned())
-}
-
-/// The runs that a folder has, begun or finished.
-fn runs_in(out: &Path) -> Result<Vec<RunId>, Error> {
-    let mut runs = Vec::new();
-    for entry in std::fs::read_dir(out).map_err(Error::io(out))? {
-        let folder = entry.map_err(Error::io(out))?.path();
-        let scheme = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        // Whatever else lies there has no configuration of a run.
-        let Ok(seeds) = std::fs::read_dir(&folder) else { continue };
-        for seed in seeds.flatten().filter(|seed| seed.path().join("config.toml").exists()) {
-            if let Ok(seed) = seed.file_name().to_string_lossy().parse() {
-                runs.push(RunId { scheme: scheme.clone(), seed });
-            }
-        }
-    }
-    Ok(runs)
 }
 
 /// Plays all runs, as many at once as there are threads. False when one was interrupted.

@@ -350,11 +350,15 @@ impl Engine {
     /// When the task cannot evaluate.
     pub fn evaluate(&self, report: &mut RoundReport, train_loss: bool) -> Result<(), Error> {
         for (name, value) in self.world.task.evaluate(&self.global, false)? {
-            let value = Some(value).filter(|value| value.is_finite());
+            if !value.is_finite() {
+                continue;
+            }
             match name.as_str() {
-                "accuracy" => report.test_accuracy = value,
-                "loss" => report.test_loss = value,
-                _ => {}
+                "accuracy" => report.test_accuracy = Some(value),
+                "loss" => report.test_loss = Some(value),
+                _ => {
+                    report.scores.insert(name, value);
+                }
             }
         }
         if train_loss {

@@ -24,6 +24,16 @@ pub enum Error {
         /// What is wrong and what to do.
         reason: String,
     },
+    /// A file of a run folder does not hold what it should.
+    #[error("{}{}: {reason}", path.display(), line.map_or(String::new(), |line| format!(":{line}")))]
+    Damaged {
+        /// Which.
+        path: PathBuf,
+        /// The line, from 1, where the format has lines.
+        line: Option<usize>,
+        /// What is wrong.
+        reason: String,
+    },
     /// Reading or writing failed.
     #[error("{}: {source}{}", path.display(), fedcote_support::remedy(source))]
     Io {

@@ -1,6 +1,6 @@
 //! Which runs a comparison has, and which of them one of several workers plays.
 
-use crate::scenario::Scenario;
+use crate::scenario::{General, Scenario};
 
 /// Which run: a scheme and a seed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -13,11 +13,17 @@ pub struct RunId {
 
 /// All runs of a scenario: every scheme with every seed, seed by seed.
 pub fn plan(scenario: &Scenario) -> Vec<RunId> {
-    let general = &scenario.general;
-    let of_seed = |&seed: &u64| {
-        general.schemes.iter().map(move |scheme| RunId { scheme: scheme.clone(), seed })
-    };
-    general.seeds.iter().flat_map(of_seed).collect()
+    scenario.general.runs()
+}
+
+impl General {
+    /// Every scheme with every seed, in the order in which the runs begin.
+    pub fn runs(&self) -> Vec<RunId> {
+        let of_seed = |&seed: &u64| {
+            self.schemes.iter().map(move |scheme| RunId { scheme: scheme.clone(), seed })
+        };
+        self.seeds.iter().flat_map(of_seed).collect()
+    }
 }
 
 /// One worker's part of all runs: number `part` of `parts`, written `I/N` with I from 1 to N.

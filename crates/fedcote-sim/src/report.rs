@@ -1,6 +1,8 @@
 //! What happened in a round.
 
-use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::part::Count;
 
@@ -27,9 +29,18 @@ pub struct RoundReport {
     /// Mean loss on the test set, in rounds that are evaluated, if it is a number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub test_loss: Option<f64>,
-    /// Share of the test set that is classified correctly, in rounds that are evaluated.
+    /// Share of the test set that is classified correctly, in rounds that are evaluated, of a task that has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub test_accuracy: Option<f64>,
+    /// What else the task reports, by name, in rounds that are evaluated. What is not finite is not read back.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default, deserialize_with = "finite")]
+    pub scores: BTreeMap<String, f64>,
+}
+
+/// Numbers by name; JSON has null for those that are not finite.
+fn finite<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, f64>, D::Error> {
+    let scores = BTreeMap::<String, Option<f64>>::deserialize(deserializer)?;
+    Ok(scores.into_iter().filter_map(|(name, score)| Some((name, score?))).collect())
 }
 
 impl RoundReport {
@@ -53,6 +64,21 @@ mod tests {
         let line = r#"{"round":2,"selected":[],"arrived":[],"attempts":1,"test_loss":null,"test_accuracy":0.075}"#;
         let report: RoundReport = serde_json::from_str(line).unwrap();
         assert_eq!((report.test_loss, report.test_accuracy), (None, Some(0.075)));
+    }
+
+    #[test]
+    fn scores_are_kept_by_name_and_absent_when_there_are_none() {
+        let plain = r#"{"round":2,"selected":[],"arrived":[],"attempts":1}"#;
+        let mut report: RoundReport = serde_json::from_str(plain).unwrap();
+        assert_eq!(serde_json::to_string(&report).unwrap(), plain);
+        report.scores = [("f1".to_owned(), 0.1 + 0.2), ("auc".to_owned(), f64::NAN)].into();
+        let text = serde_json::to_string(&report).unwrap();
+        let scores = r#","scores":{"auc":null,"f1":0.30000000000000004}}"#;
+        assert!(text.ends_with(scores), "{text}");
+        report.scores.remove("auc");
+        assert_eq!(serde_json::from_str::<RoundReport>(&text).unwrap(), report);
+        let wrong = plain.replace('}', r#","scores":{"f1":"high"}}"#);
+        assert!(serde_json::from_str::<RoundReport>(&wrong).is_err());
     }
 
     #[test]

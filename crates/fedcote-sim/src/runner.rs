@@ -3,19 +3,14 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use serde::Serialize;
-
 use crate::Error;
 use crate::comparison::{Control, Event, Listener};
 use crate::context::Context;
 use crate::engine::{Engine, Outcome};
-use crate::folder::{Finished, Lock, RunFolder, Seals};
+use crate::folder::{Client, Clients, Diverged, Finished, Lock, RunFolder, Seals};
 use crate::plan::RunId;
 use crate::report::RoundReport;
 use crate::scenario::Scenario;
-
-/// Above this many clients `clients.json` is left out: nobody looks at it client by client.
-const MAX_LISTED: usize = 10_000;
 
 /// One run on its way.
 pub(crate) struct Runner<'a> {
@@ -77,7 +72,7 @@ impl Runner<'_> {
                 }
             }
             let Some(report) = report else {
-                metrics.add(&serde_json::json!({ "diverged_at": round }))?;
+                metrics.add(&Diverged { diverged_at: round })?;
                 diverged_at = Some(round);
                 break;
             };
@@ -104,7 +99,7 @@ impl Runner<'_> {
             rounds: round,
             diverged_at,
             seconds: seconds(),
-            classes: engine.federation().classes(),
+            classes: Some(engine.federation().classes()),
             server_memory: engine.server_memory(),
             metrics_checksum: metrics.checksum(),
             checksums: seals,
@@ -118,7 +113,7 @@ impl Runner<'_> {
     /// Who takes part, as seen in the first round.
     fn write_clients(&self, engine: &Engine, seals: &mut Seals) -> Result<(), Error> {
         let federation = &engine.world().federation;
-        if federation.len() > MAX_LISTED {
+        if federation.len() > Clients::MOST {
             return Ok(());
         }
         let probabilities = engine.probabilities();
@@ -130,50 +125,24 @@ impl Runner<'_> {
                     id: federation.id(at).into_owned(),
                     weight: federation.weights()[at],
                     failure: engine.failures()[at],
-                    labels: federation.labels(at),
+                    labels: federation.labels(at).to_vec(),
                     selection: probabilities.map(|p| p.selection[at]),
                     appearance: probabilities.map(|p| p.appearance[at]),
                     x: place.map(|place| place.x),
                     y: place.map(|place| place.y),
-                    standard: place.map(|place| place.standard),
+                    standard: place.map(|place| place.standard.to_owned()),
                     indoor: place.map(|place| place.indoor),
                 }
             })
             .collect();
-        let global_labels = federation.global_labels();
-        self.folder.write_json(
-            "clients.json",
-            &serde_json::json!({
-                "classes": federation.classes(),
-                "global_labels": global_labels,
-                "clients": clients,
-                "warnings": engine.warnings(),
-            }),
-        )?;
-        let sealed = seals.seal(self.folder.path(), "clients.json");
-        sealed.map_err(Error::io(&self.folder.path().join("clients.json")))
+        let clients = Clients {
+            classes: federation.classes(),
+            clients,
+            global_labels: federation.global_labels().to_vec(),
+            warnings: engine.warnings().to_vec(),
+        };
+        self.folder.write_clients(&clients, seals)
     }
-}
-
-/// A client in `clients.json`.
-#[derive(Serialize)]
-struct Client<'a> {
-    id: String,
-    weight: f64,
-    failure: f64,
-    labels: &'a [f64],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    selection: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    appearance: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    x: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    y: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    standard: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    indoor: Option<bool>,
 }
 
 /// One round and, where it is due, its evaluation; `None` when the numbers blew up.

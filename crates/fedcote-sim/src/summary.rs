@@ -1,5 +1,7 @@
 //! What a comparison came to: per scheme, mean and deviation over seeds.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde::{Deserialize, Serialize};
 
 use crate::folder::Finished;
@@ -43,7 +45,7 @@ pub struct RunSummary {
     pub train_loss: Option<f64>,
     /// Test loss after the last round.
     pub test_loss: Option<f64>,
-    /// Uploads that arrived a round.
+    /// Uploads that arrived per round.
     pub arrivals: Option<f64>,
     /// Label divergence that the selection aims at, mean over rounds.
     pub label_divergence_wanted: Option<f64>,
@@ -53,10 +55,21 @@ pub struct RunSummary {
     pub rounds_to_90: Option<f64>,
     /// The round in which the numbers blew up.
     pub diverged_at: Option<u32>,
-    /// Seconds spent.
-    pub seconds: f64,
+    /// What else the task reports, by name.
+    pub scores: BTreeMap<String, Score<f64>>,
+    /// Seconds spent, of a run that has ended.
+    pub seconds: Option<f64>,
     /// Bytes of server state that grew with the number of clients.
     pub server_memory: usize,
+}
+
+/// A score that the task names: of a run, or over the runs of a scheme.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Score<T> {
+    /// After the last round that reports it.
+    pub last: Option<T>,
+    /// Mean over the tail.
+    pub tail: Option<T>,
 }
 
 fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
@@ -73,11 +86,12 @@ impl RunSummary {
     /// Sums up a finished run of so many rounds.
     pub fn of(rounds: u32, finished: &Finished, reports: &[RoundReport]) -> Self {
         let Finished { diverged_at, classes, seconds, server_memory, .. } = *finished;
-        Self { seconds, server_memory, ..Self::so_far(rounds, diverged_at, Some(classes), reports) }
+        let so_far = Self::so_far(rounds, diverged_at, classes, reports);
+        Self { seconds: Some(seconds), server_memory, ..so_far }
     }
 
     /// Sums up what there is of a run of so many rounds. Without the number of classes nothing is known of the accuracy
-    /// of a run that diverged.
+    /// of a run that diverged; its losses and other scores are worth no mean in any case.
     pub fn so_far(
         rounds: u32,
         diverged_at: Option<u32>,
@@ -90,20 +104,25 @@ impl RunSummary {
             .collect();
         let diverged = diverged_at.is_some();
         let last = |value: fn(&RoundReport) -> Option<f64>| reports.iter().rev().find_map(value);
-        // A run that blew up has no loss worth a mean.
         let loss = |value| last(value).filter(|_| !diverged);
-        let tail: Vec<f64> = evaluations
-            .iter()
-            .filter(|(round, _)| *round > rounds.saturating_sub(tail_rounds(rounds)))
-            .map(|(_, accuracy)| *accuracy)
-            .collect();
+        let in_tail = |round: u32| round > rounds.saturating_sub(tail_rounds(rounds));
+        let tail = evaluations.iter().filter(|(round, _)| in_tail(*round));
+        let tail: Vec<f64> = tail.map(|(_, accuracy)| *accuracy).collect();
         let spread = if diverged { None } else { Spread::of(&tail) };
         let guess = diverged.then(|| classes.map(|classes| 1.0 / classes as f64));
         let rounds_to_90 = evaluations.iter().enumerate().find_map(|(at, &(round, _))| {
             let recent = evaluations[..=at].iter().filter(|(other, _)| other + 10 > round);
             (mean(recent.map(|(_, accuracy)| *accuracy))? > 0.9).then_some(f64::from(round))
         });
+        let names = reports.iter().filter(|_| !diverged).flat_map(|report| report.scores.keys());
+        let names: BTreeSet<&String> = names.collect();
+        let score = |name: &String| {
+            let values = || reports.iter().filter_map(|r| Some((r.round, *r.scores.get(name)?)));
+            let tail = values().filter(|(round, _)| in_tail(*round)).map(|(_, value)| value);
+            Score { last: values().last().map(|(_, value)| value), tail: mean(tail) }
+        };
         Self {
+            scores: names.into_iter().map(|name| (name.clone(), score(name))).collect(),
             test_accuracy: guess.unwrap_or_else(|| last(|report| report.test_accuracy)),
             tail_accuracy: guess.unwrap_or(spread.map(|spread| spread.mean)),
             tail_spread: spread.map(|spread| spread.std),
@@ -118,7 +137,7 @@ impl RunSummary {
             ),
             rounds_to_90,
             diverged_at,
-            seconds: 0.0,
+            seconds: None,
             server_memory: 0,
         }
     }
@@ -142,7 +161,7 @@ pub struct SchemeSummary {
     pub train_loss: Option<Spread>,
     /// Test loss after the last round.
     pub test_loss: Option<Spread>,
-    /// Uploads that arrived a round.
+    /// Uploads that arrived per round.
     pub arrivals: Option<Spread>,
     /// Label divergence that the selection aims at.
     pub label_divergence_wanted: Option<Spread>,
@@ -156,7 +175,10 @@ pub struct SchemeSummary {
     pub diverged: usize,
     /// How many runs there are.
     pub seeds: usize,
-    /// Seconds a run took.
+    /// What else the task reports, by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub scores: BTreeMap<String, Score<Spread>>,
+    /// Seconds per run.
     pub seconds: Option<Spread>,
     /// Bytes of server state that grew with the number of clients.
     pub server_memory: usize,
@@ -167,6 +189,14 @@ impl SchemeSummary {
     pub fn of(name: &str, reference: bool, runs: &[RunSummary]) -> Self {
         let spread = |value: fn(&RunSummary) -> Option<f64>| {
             Spread::of(&runs.iter().filter_map(value).collect::<Vec<_>>())
+        };
+        let names = runs.iter().flat_map(|run| run.scores.keys()).collect::<BTreeSet<_>>();
+        let score = |name: &String| {
+            let of = |value: fn(&Score<f64>) -> Option<f64>| {
+                let values = runs.iter().filter_map(|run| value(run.scores.get(name)?));
+                Spread::of(&values.collect::<Vec<_>>())
+            };
+            Score { last: of(|score| score.last), tail: of(|score| score.tail) }
         };
         Self {
             name: name.to_owned(),
@@ -183,18 +213,20 @@ impl SchemeSummary {
             diverged_at: runs.iter().filter_map(|run| run.diverged_at).collect(),
             diverged: runs.iter().filter(|run| run.diverged_at.is_some()).count(),
             seeds: runs.len(),
-            seconds: spread(|run| Some(run.seconds)),
+            scores: names.into_iter().map(|name| (name.clone(), score(name))).collect(),
+            seconds: spread(|run| run.seconds),
             server_memory: runs.iter().map(|run| run.server_memory).max().unwrap_or(0),
         }
     }
 }
 
 /// What a comparison came to: `summary.json`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Summary {
     /// The schemes, in the order of the scenario.
     pub schemes: Vec<SchemeSummary>,
-    /// Rounds per run.
+    /// Rounds per run; while no run has ended, the most that one has played.
     pub rounds: u32,
     /// Runs of the scenario that have not ended; absent when all have.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -211,7 +243,7 @@ fn is_zero(count: &usize) -> bool {
 }
 
 impl Summary {
-    /// The summary as CSV, a line a scheme.
+    /// The summary as CSV, a line per scheme.
     pub fn to_csv(&self) -> String {
         let mut text = String::from(
             "scheme,seeds,diverged,test_accuracy_mean,test_accuracy_std,tail_accuracy_mean,\
@@ -272,7 +304,7 @@ mod tests {
             rounds: 10,
             diverged_at,
             seconds: 1.0,
-            classes: 10,
+            classes: Some(10),
             server_memory: 0,
             metrics_checksum: String::new(),
             checksums: Default::default(),

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use fedcote_sim::comparison::{Control, Shard, compare};
+use fedcote_sim::folder::ScenarioFile;
 use fedcote_sim::scenario::{PRESETS, Preset};
 use fedcote_sim::{Classifications, Scenario};
 use fedcote_support::command;
@@ -78,7 +79,7 @@ fn after_help() -> String {
              fedcote run paper-calibrated --out /shared/paper --shard 2/8\n  \
              fedcote run --serve\n  \
              fedcote run --print-config > mine.toml && fedcote run mine.toml\n\n\
-             Exit status: 0 done, 1 the work failed or was interrupted, 2 the request was wrong.";
+             Exit status: 0 done, 1 the work failed, 2 the request was wrong, 3 interrupted, to be resumed.";
     text
 }
 
@@ -105,7 +106,7 @@ pub fn run(args: Args) -> Result<(), Error> {
     let name = args.scenario.as_deref();
     let out = args.out.clone();
     let out = out.unwrap_or_else(|| default_out(name.unwrap_or(DEFAULT), args.resume));
-    let begun = Some(out.join("scenario.toml")).filter(|file| args.resume && file.exists());
+    let begun = Some(out.join(ScenarioFile::FILE)).filter(|file| args.resume && file.exists());
     let begun = begun.map(|file| file.to_string_lossy().into_owned());
     let name = name.or(begun.as_deref()).unwrap_or(DEFAULT);
     let scenario = Scenario::load(name, &overrides).map_err(Error::from)?;
@@ -138,7 +139,8 @@ pub fn run(args: Args) -> Result<(), Error> {
     progress.finish();
     let Some(summary) = summary else {
         let words = ["run", "--resume", "--out", &out.to_string_lossy()].map(str::to_owned);
-        return Err(Error::work(format!("interrupted; go on with: {}", command(words))));
+        let reason = format!("interrupted; go on with: {}", command(words));
+        return Err(Error::Interrupted(reason));
     };
     let report =
         fedcote_plot::report::write(std::slice::from_ref(&out), None).map_err(|error| {

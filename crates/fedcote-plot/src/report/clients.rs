@@ -5,7 +5,7 @@ use crate::axis::Format;
 use crate::bars::Bars;
 use fedcote_sim::RoundReport;
 
-use crate::folder::{Clients, Run, Scheme, Seed};
+use crate::folder::{self, Clients, Run, Scheme, Seed};
 use crate::panel::{Panel, figure, keyed_figure};
 use crate::scatter::{Cloud, Scatter};
 use crate::tables::Digits;
@@ -31,7 +31,7 @@ fn first(scheme: &Scheme) -> Option<(&Seed, &Clients)> {
 /// Each client's share in the aggregate: expected, or, for schemes that cannot tell, observed.
 fn shares(seed: &Seed, clients: &Clients) -> (Vec<f64>, bool) {
     let observed = || seed.observed(clients.clients.len());
-    clients.appearance().map_or_else(|| (observed(), true), |shares| (shares, false))
+    folder::appearance(clients).map_or_else(|| (observed(), true), |shares| (shares, false))
 }
 
 fn chi_square(shares: &[f64], reference: &[f64]) -> f64 {
@@ -82,10 +82,10 @@ pub(super) fn labels(run: &Run) -> Option<Figure> {
             continue;
         }
         let draws = seed.rounds.iter().map(RoundReport::draws).max().unwrap_or(0).max(1);
-        let before =
-            clients.plain_appearance(draws).map(|shares| clients.effective_labels(&shares));
+        let before = folder::plain_appearance(clients, draws)
+            .map(|shares| folder::effective_labels(clients, &shares));
         let (shares, observed) = shares(seed, clients);
-        let after = clients.effective_labels(&shares);
+        let after = folder::effective_labels(clients, &shares);
         let actual = &clients.global_labels;
         any_observed |= observed;
         let divergence = |labels: &[f64]| Digits::Significant(2).write(chi_square(labels, actual));
@@ -141,7 +141,7 @@ fn bars(run: &Run) -> Option<Figure> {
     for scheme in &run.schemes {
         let Some((seed, clients)) = first(scheme) else { continue };
         let names: Vec<&str> = clients.clients.iter().map(|client| client.id.as_str()).collect();
-        let of = |value: fn(&crate::folder::Client) -> f64| {
+        let of = |value: fn(&folder::Client) -> f64| {
             clients.clients.iter().map(value).collect::<Vec<_>>()
         };
         let failure = of(|client| client.failure);

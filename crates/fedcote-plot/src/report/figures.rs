@@ -224,7 +224,8 @@ fn network(run: &Run) -> Option<Figure> {
     };
     let &(seed, clients) = all.iter().find(|(_, clients)| failing(clients)).or(all.first())?;
     let number = |key: &str, default: f64| {
-        number_in(run.scenario.as_deref().unwrap_or(""), key).unwrap_or(default)
+        let scenario = run.scenario.as_ref();
+        scenario.and_then(|file| file.number(&format!("network.{key}"))).unwrap_or(default)
     };
     let mut standards: Vec<String> = ["wifi24", "wifi5", "4g", "5g"].map(String::from).to_vec();
     let mut shown = Vec::new();
@@ -245,7 +246,7 @@ fn network(run: &Run) -> Option<Figure> {
     }
     let separation = number("separation_m", 30.0);
     let plan = Map {
-        title: format!("The network before round 1, seed {}", seed.name),
+        title: format!("The network before round 1, seed {}", seed.seed),
         radius: number("cell_radius_m", 200.0),
         building: [
             separation,
@@ -264,14 +265,6 @@ fn network(run: &Run) -> Option<Figure> {
         "Where clients stand, by which standard they send, and how often their uploads fail."
             .to_owned();
     Some(Figure { id: "network", caption, wide: map::map(&plan), narrow: map::narrow(&plan) })
-}
-
-/// The number that a line `key = number` gives.
-fn number_in(text: &str, key: &str) -> Option<f64> {
-    text.lines().find_map(|line| {
-        let (name, value) = line.split_once('=')?;
-        if name.trim() == key { value.trim().parse().ok() } else { None }
-    })
 }
 
 /// How many uploads arrived: share of rounds for each number.

@@ -37,11 +37,7 @@ pub fn write(folders: &[PathBuf], out: Option<&Path>) -> Result<PathBuf, Error> 
 /// returns the files. With the feature `png`, figures are written as PNG, too.
 pub fn export(folders: &[PathBuf], out: &Path) -> Result<Vec<PathBuf>, Error> {
     let runs = folders.iter().map(|folder| Run::read(folder)).collect::<Result<Vec<_>, _>>()?;
-    fs::create_dir_all(out).map_err(|source| Error::File {
-        path: out.into(),
-        action: "write",
-        source,
-    })?;
+    fs::create_dir_all(out).map_err(|source| Error::File { path: out.into(), source })?;
     let mut written = Vec::new();
     let mut put = |name: String, bytes: &[u8]| {
         let path = out.join(name);
@@ -153,10 +149,7 @@ fn names(runs: &[Run]) -> Vec<String> {
 
 /// Writes a file whole or not at all.
 fn save(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    let failed = |error: fedcote_support::WriteError| Error::File {
-        path: error.path,
-        action: "write",
-        source: error.source,
-    };
+    let failed =
+        |error: fedcote_support::WriteError| Error::File { path: error.path, source: error.source };
     fedcote_support::write(path, bytes).map_err(failed)
 }

@@ -181,7 +181,7 @@ fn one(
         section(
             "scenario",
             "Scenario",
-            &format!("<pre tabindex=\"0\"><code>{}</code></pre>", Escaped(scenario)),
+            &format!("<pre tabindex=\"0\"><code>{}</code></pre>", Escaped(&scenario.text)),
         );
     }
     let path = run.path.display().to_string();

@@ -12,6 +12,9 @@ const LOOKS: u32 = 5;
 pub struct Lock(#[allow(dead_code)] File); // held, never read
 
 impl Lock {
+    /// The file's name in the folder.
+    pub const FILE: &str = ".lock";
+
     /// Takes the lock of a run's folder, or says that another command has it.
     ///
     /// # Errors
@@ -19,7 +22,7 @@ impl Lock {
     /// When another command has it, or the folder cannot be written to.
     pub fn take(folder: &Path) -> Result<Self, Error> {
         fs::create_dir_all(folder).map_err(Error::io(folder))?;
-        Self::try_take(&folder.join(".lock"))?.ok_or_else(|| {
+        Self::try_take(&folder.join(Self::FILE))?.ok_or_else(|| {
             let reason =
                 "another command is working on this run; wait for it, or choose another --out";
             Error::folder(folder, reason)
@@ -80,10 +83,13 @@ impl Lock {
         entries.flatten().filter(|entry| is_lock(&entry.file_name())).any(|entry| {
             // Anything else of that name, such as a named pipe, could make the reader wait.
             entry.file_type().is_ok_and(|kind| kind.is_file())
-                && File::open(entry.path()).is_ok_and(|file| {
-                    matches!(file.try_lock_shared(), Err(fs::TryLockError::WouldBlock))
-                })
+                && File::open(entry.path()).is_ok_and(|file| Self::is_held(&file))
         })
+    }
+
+    /// Whether a command holds the lock that this is the file of.
+    pub(super) fn is_held(file: &File) -> bool {
+        matches!(file.try_lock_shared(), Err(fs::TryLockError::WouldBlock))
     }
 }
 

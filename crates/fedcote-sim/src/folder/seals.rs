@@ -28,6 +28,11 @@ impl Seals {
         Ok(())
     }
 
+    /// The checksum of a file.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
     /// The checksum of a file, forgotten here.
     pub fn take(&mut self, name: &str) -> Option<String> {
         self.0.remove(name)

@@ -1,4 +1,10 @@
+use std::fs;
+use std::io::Write;
+
 use super::*;
+use crate::report::RoundReport;
+use crate::saved::Saved;
+use crate::scenario::Scenario;
 
 fn scenario(text: &str) -> Scenario {
     Scenario::parse("test", text, &[], Path::new(".")).unwrap()
@@ -20,7 +26,7 @@ fn finished() -> Finished {
         rounds: 3,
         diverged_at: None,
         seconds: 0.5,
-        classes: 10,
+        classes: Some(10),
         server_memory: 0,
         metrics_checksum: String::new(),
         checksums: Seals::default(),
@@ -66,7 +72,7 @@ fn metrics_are_cut_back_to_the_checkpoint() {
     assert_eq!((resumed.round, &resumed.saved), (2, &saved));
     let text = fs::read_to_string(folder.path().join("metrics.jsonl")).unwrap();
     assert_eq!(text.lines().count(), 2);
-    // Metrics that lost a round before the checkpoint cannot be mended: the run begins anew.
+    // Metrics that lost a round before the checkpoint cannot be mended: the run begins again.
     fs::write(folder.path().join("metrics.jsonl"), text.lines().next().unwrap()).unwrap();
     assert!(folder.resume().unwrap().is_none());
     assert_eq!(fs::read(folder.path().join("metrics.jsonl")).unwrap(), b"");
@@ -105,7 +111,7 @@ fn halfway(out: &Path) -> RunFolder {
 
 /// A digit changed in the metrics before the checkpoint used to be carried into the result.
 #[test]
-fn damage_in_files_that_go_with_a_checkpoint_begins_the_run_anew() {
+fn damage_in_files_that_go_with_a_checkpoint_begins_the_run_again() {
     for (name, from, to) in [("metrics.jsonl", "0.1", "0.3"), ("clients.json", "2", "6")] {
         let out = tempfile::tempdir().unwrap();
         let folder = halfway(out.path());

@@ -1,0 +1,169 @@
+//! All that was recorded of a run, and what the runs of a folder add up to, without any data set.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use toml::Table;
+
+use super::{
+    Clients, Finished, Rounds, ScenarioFile, Standing, damaged, list, metrics, scenario_file,
+};
+use super::{optional, parse};
+use crate::Error;
+use crate::comparison::RunId;
+use crate::scenario::General;
+use crate::summary::{RunSummary, SchemeSummary, Summary};
+
+/// All that was recorded of a run so far.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recorded {
+    /// Its rounds.
+    pub rounds: Rounds,
+    /// Its clients, if there are few enough to be listed.
+    pub clients: Option<Clients>,
+    /// How it ended, if it did.
+    pub finished: Option<Finished>,
+}
+
+impl Recorded {
+    /// Reads the folder of a run; nothing if it has no metrics. Of a run that has ended, each file that is read must
+    /// be as it was written.
+    pub fn read(folder: &Path) -> Result<Option<Self>, Error> {
+        let finished = Finished::read(folder)?;
+        let check = |name: &str, bytes: &[u8]| match &finished {
+            Some(finished) => finished.check(folder, name, bytes),
+            None => Ok(()),
+        };
+        let path = folder.join(metrics::FILE);
+        let Some(bytes) = optional(&path)? else {
+            return match finished {
+                Some(_) => Err(damaged(folder, &path, "is missing")),
+                None => Ok(None),
+            };
+        };
+        check(metrics::FILE, &bytes)?;
+        let rounds = Rounds::parse(&path, &bytes)?;
+        let path = folder.join(Clients::FILE);
+        let clients = match optional(&path)? {
+            Some(bytes) => {
+                check(Clients::FILE, &bytes)?;
+                Some(Clients::parse(&path, &bytes)?)
+            }
+            None => None,
+        };
+        Ok(Some(Self { rounds, clients, finished }))
+    }
+
+    /// The round in which the numbers blew up.
+    pub fn diverged_at(&self) -> Option<u32> {
+        let ended = self.finished.as_ref().and_then(|finished| finished.diverged_at);
+        self.rounds.diverged_at.or(ended)
+    }
+
+    /// Sums up the run, which is to have so many rounds.
+    pub fn summary(&self, rounds: u32) -> RunSummary {
+        let Self { finished, clients, rounds: Rounds { reports, .. } } = self;
+        match finished {
+            Some(finished) => RunSummary::of(rounds, finished, reports),
+            None => {
+                let classes = clients.as_ref().map(|clients| clients.classes);
+                RunSummary::so_far(rounds, self.diverged_at(), classes, reports)
+            }
+        }
+    }
+}
+
+/// A comparison as its folder tells it, without the rounds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Overview {
+    /// Its scenario.
+    pub scenario: Option<ScenarioFile>,
+    /// All its runs: those of the scenario in the order in which they begin, then others that the folder has.
+    pub runs: Vec<Standing>,
+    /// Rounds per run; while no run has ended, the most that one has played.
+    pub rounds: u32,
+    /// The version that made it.
+    pub version: Option<String>,
+}
+
+impl Overview {
+    /// Reads the folder of a comparison.
+    pub fn read(out: &Path) -> Result<Self, Error> {
+        let scenario = ScenarioFile::read(out)?;
+        let runs = list(out)?;
+        let config = runs.iter().find_map(|standing| config(&standing.run.folder(out)));
+        let (config, version) = config.unzip();
+        let planned = scenario.as_ref().and_then(|file| file.general.as_ref()).or(config.as_ref());
+        let ended = runs.iter().any(|standing| standing.state.has_ended());
+        let most = runs.iter().map(|standing| standing.round).max().unwrap_or(0);
+        // Without a run that has ended, a tail of the rounds to come would be empty.
+        let rounds = planned.filter(|_| ended).map_or(most, |general| general.rounds.max(most));
+        Ok(Self { scenario, runs, rounds, version })
+    }
+
+    /// The runs that have not ended.
+    pub fn missing(&self) -> impl Iterator<Item = &Standing> {
+        self.runs.iter().filter(|standing| !standing.state.has_ended())
+    }
+
+    /// The schemes of the runs, each once, in order.
+    pub fn schemes(&self) -> Vec<&str> {
+        let mut schemes: Vec<&str> = Vec::new();
+        for Standing { run, .. } in &self.runs {
+            if !schemes.contains(&run.scheme.as_str()) {
+                schemes.push(&run.scheme);
+            }
+        }
+        schemes
+    }
+}
+
+/// Sums up the runs of a folder that have ended, from its files alone, and says which there are. A damaged file is an
+/// error that names it.
+pub fn summarise(out: &Path) -> Result<(Summary, Overview), Error> {
+    let overview = Overview::read(out)?;
+    let scenario = overview.scenario.as_ref();
+    let reference = |name: &str| scenario.is_some_and(|file| file.is_reference(name));
+    let mut schemes = Vec::new();
+    for name in overview.schemes() {
+        let mut runs = Vec::new();
+        let ended = |s: &&Standing| s.run.scheme == name && s.state.has_ended();
+        for Standing { run, .. } in overview.runs.iter().filter(ended) {
+            let recorded = Recorded::read(&run.folder(out))?;
+            runs.extend(recorded.map(|recorded| recorded.summary(overview.rounds)));
+        }
+        if !runs.is_empty() {
+            schemes.push(SchemeSummary::of(name, reference(name), &runs));
+        }
+    }
+    let command = overview.scenario.as_ref().and_then(|file| file.command.clone());
+    let version = overview.version.clone().unwrap_or_else(|| env!("CARGO_PKG_VERSION").to_owned());
+    let summary = Summary {
+        schemes,
+        rounds: overview.rounds,
+        missing: overview.missing().count(),
+        command: command.unwrap_or_default(),
+        version,
+    };
+    Ok((summary, overview))
+}
+
+/// Reads `summary.json` of a comparison, if it is there.
+pub fn read_summary(out: &Path) -> Result<Option<Summary>, Error> {
+    let path = out.join("summary.json");
+    optional(&path)?.map(|bytes| parse(&path, &bytes)).transpose()
+}
+
+/// What the `config.toml` of a run says at its top, and the version that wrote it.
+fn config(folder: &Path) -> Option<(General, String)> {
+    let table: Table = fs::read_to_string(folder.join("config.toml")).ok()?.parse().ok()?;
+    let version = table.get("version")?.as_str()?.to_owned();
+    Some((scenario_file::general(&table)?, version))
+}
+
+impl RunId {
+    /// The folder of the run below that of its comparison.
+    pub fn folder(&self, out: &Path) -> PathBuf {
+        out.join(&self.scheme).join(self.seed.to_string())
+    }
+}

@@ -1,0 +1,84 @@
+//! `scenario.toml`: the resolved scenario of a comparison, and the command that began it.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+
+use serde::Deserialize;
+use toml::{Table, Value};
+
+use crate::Error;
+use crate::scenario::{General, Scenario};
+
+/// `scenario.toml` as it is in a folder. It is understood as far as it can be: other versions may know other keys.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ScenarioFile {
+    /// All of it.
+    pub text: String,
+    /// The command that began the comparison.
+    pub command: Option<String>,
+    /// Rounds, clients, seeds, schemes; nothing if it is not a scenario.
+    pub general: Option<General>,
+    table: Table,
+}
+
+impl ScenarioFile {
+    /// The file's name in the folder of a comparison.
+    pub const FILE: &str = "scenario.toml";
+
+    /// Reads the file in the folder of a comparison, if it is there.
+    pub fn read(out: &Path) -> Result<Option<Self>, Error> {
+        let path = out.join(Self::FILE);
+        match fs::read_to_string(&path) {
+            Ok(text) => Ok(Some(Self::parse(&text))),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) if error.kind() == ErrorKind::InvalidData => {
+                Err(Error::Damaged { path, line: None, reason: "not UTF-8 text".into() })
+            }
+            Err(error) => Err(Error::io(&path)(error)),
+        }
+    }
+
+    /// Understands the text.
+    pub fn parse(text: &str) -> Self {
+        let table: Table = text.parse().unwrap_or_default();
+        let first = text.lines().next().unwrap_or_default();
+        let command = first.strip_prefix("# ").map(str::to_owned);
+        Self { command, general: general(&table), table, text: text.to_owned() }
+    }
+
+    /// The number at a dotted path, such as `network.cell_radius_m`.
+    pub fn number(&self, path: &str) -> Option<f64> {
+        let mut keys = path.split('.');
+        let first = self.table.get(keys.next()?)?;
+        match keys.try_fold(first, |value, key| value.get(key))? {
+            Value::Float(number) => Some(*number),
+            Value::Integer(number) => Some(*number as f64),
+            _ => None,
+        }
+    }
+
+    /// Whether a scheme is there for reference only: it meets no failures of the network.
+    pub fn is_reference(&self, scheme: &str) -> bool {
+        let scenario = Scenario::parse(Self::FILE, &self.text, &[], Path::new("."));
+        let schemes = scenario.map(|scenario| scenario.schemes).unwrap_or_default();
+        schemes.resolve(scheme).is_ok_and(|scheme| scheme.is_reference())
+    }
+
+    /// Writes the file: the scenario with absolute paths, below the command that began the comparison.
+    pub fn write(out: &Path, scenario: &Scenario, command: &str) -> Result<(), Error> {
+        // A comment is one line.
+        let command = command.replace(char::is_control, " ");
+        let text = format!("# {command}\n{}", scenario.clone().rooted()?.to_toml());
+        Ok(fedcote_support::write(&out.join(Self::FILE), text.as_bytes())?)
+    }
+}
+
+/// The keys at the top of a scenario, or of the `config.toml` of a run.
+pub(super) fn general(table: &Table) -> Option<General> {
+    let known = Table::try_from(General::default()).expect("plain values");
+    let top = table.iter().filter(|(key, _)| known.contains_key(*key));
+    let top: Table = top.map(|(key, value)| (key.clone(), value.clone())).collect();
+    // Every scenario that is written has them all.
+    General::deserialize(Value::Table(top)).ok().filter(|_| table.contains_key("rounds"))
+}
