@@ -189,7 +189,7 @@ impl Scheme {
         }
         let ranges = [
             ("kappa", config.kappa, 0.0, f64::MAX),
-            ("efficiency", config.efficiency, 0.0, fedcote::solve::MAX_EFFICIENCY),
+            ("efficiency", config.efficiency, 0.0, fedcote::MAX_EFFICIENCY),
             ("threshold", config.threshold, 0.0, 1.0),
             ("mu", config.mu, 0.0, 1e30),
             ("server_rate", config.server_rate, 0.0, 1e30),

@@ -2,7 +2,7 @@
 //! `fedcote` library, and solved again whenever the failure probabilities change. For a server with memory, whose weights
 //! see to the labels, those that keep the memory fresh.
 
-use fedcote::{Method, Options};
+use fedcote::{Aim, Method, Options};
 
 use super::drawing::Drawing;
 use crate::Error;
@@ -13,8 +13,6 @@ use crate::scheme::{AimKind, Scheme, SolverKind};
 /// Draws by FedCote.
 pub struct Fedcote {
     options: Options,
-    aim: AimKind,
-    exploration: f64,
     drawing: Drawing,
     warnings: Vec<String>,
 }
@@ -23,31 +21,32 @@ impl Fedcote {
     /// With the scheme's parameters, the library's defaults where it has none.
     pub fn new(scheme: &Scheme, server: &Server) -> Self {
         let config = &scheme.config;
-        let method = match (config.solver.unwrap_or(SolverKind::Exact), Method::GRADIENT) {
-            (SolverKind::Gradient, Method::Gradient { max_steps, tolerance, .. }) => {
-                Method::Gradient { k_apx: config.k_apx, max_steps, tolerance }
-            }
-            _ => Method::Exact {
+        let method = match config.solver.unwrap_or(SolverKind::Exact) {
+            SolverKind::Gradient => Method::gradient(config.k_apx),
+            SolverKind::Exact => Method::Exact {
                 kappa: config.kappa.unwrap_or(1000.0),
                 efficiency: config.efficiency.unwrap_or(0.0),
             },
-        };
-        let defaults = Options::default();
-        let drawing = Drawing::new(scheme, server.uploads);
-        let options = Options {
-            method,
-            threshold: config.threshold.unwrap_or(defaults.threshold),
-            coverage: config.coverage.unwrap_or(defaults.coverage),
-            draws_kind: config.draws.unwrap_or_default(),
-            uploads: server.uploads,
         };
         // Only who learns has something to explore.
         let exploration = match server.knowledge {
             Knowledge::Known => 0.0,
             Knowledge::Estimated => server.exploration,
         };
-        let aim = config.aim.unwrap_or(AimKind::Appearance);
-        Self { options, aim, exploration, drawing, warnings: Vec::new() }
+        let aim = match config.aim.unwrap_or(AimKind::Appearance) {
+            AimKind::Appearance => Aim::Appearance,
+            AimKind::Freshness => Aim::Freshness,
+        };
+        let defaults = Options::new();
+        let options = defaults
+            .with_method(method)
+            .with_threshold(config.threshold.unwrap_or(defaults.threshold))
+            .with_coverage(config.coverage.unwrap_or(defaults.coverage))
+            .with_draws(config.draws.unwrap_or_default())
+            .with_uploads(server.uploads)
+            .with_aim(aim)
+            .with_exploration(exploration);
+        Self { options, drawing: Drawing::new(scheme, server.uploads), warnings: Vec::new() }
     }
 }
 
@@ -56,29 +55,10 @@ impl Selection for Fedcote {
         if !self.drawing.stale(scene) {
             return Ok(());
         }
-        let federation = scene.federation;
-        let solve =
-            |options: &Options| fedcote::select(federation, scene.world.draws(), options, None);
-        let solution = match solve(&self.options) {
-            // Leaving everyone out would leave nobody to ask.
-            Err(fedcote::Error::NobodyEligible(_)) => {
-                solve(&Options { threshold: 1.0, ..self.options })?
-            }
-            solved => solved?,
-        };
+        let selected = scene.world.draws();
+        let solution = fedcote::select_or_all(scene.federation, selected, &self.options)?;
         self.warnings = solution.warnings.iter().map(ToString::to_string).collect();
-        let mut selection = match self.aim {
-            AimKind::Appearance => solution.selection,
-            AimKind::Freshness => {
-                fedcote::freshness::selection(&solution.target, federation.failure())?
-            }
-        };
-        if self.exploration > 0.0 {
-            for (selection, weight) in selection.iter_mut().zip(federation.weights()) {
-                *selection += self.exploration * (weight - *selection);
-            }
-        }
-        self.drawing.set(scene, selection, solution.target)
+        self.drawing.set_solution(scene, solution, self.options.aim)
     }
 
     fn draw(&mut self, scene: &Scene, redraw: u32) -> Result<Vec<Count>, Error> {
