@@ -2,7 +2,8 @@
 
 use fedcote::divergence::{label_divergence, weight_divergence};
 use fedcote::{
-    Federation, FederationSpec, Method, Options, Warning, appearance, evaluate, select, select_from,
+    Aim, Draws, Federation, FederationSpec, Method, Options, Uploads, Warning, appearance,
+    eligible, evaluate, evaluate_for, select, select_from, select_or_all,
 };
 use proptest::prelude::*;
 
@@ -383,4 +384,109 @@ fn a_few_samples_do_not_make_a_holder_of_a_label() {
         self::federation(2, vec![1000.0, 0.0, 999.0, 1.0, 0.0, 1000.0], vec![0.0, 0.9, 1.0]);
     let solution = select(&federation, 10, &Options::default()).unwrap();
     assert!(solution.selection[1] > 0.0 && solution.selection[2] == 0.0);
+}
+
+const PROCEDURES: [(Draws, Uploads); 4] = [
+    (Draws::Independent, Uploads::PerDraw),
+    (Draws::Independent, Uploads::PerClient),
+    (Draws::Systematic, Uploads::PerDraw),
+    (Draws::Systematic, Uploads::PerClient),
+];
+
+/// Some clients above the threshold, the only holders of label 2 among them.
+fn uneven() -> Federation {
+    let labels = [[40.0, 0.0, 0.0], [10.0, 30.0, 0.0], [0.0, 20.0, 0.0], [0.0, 5.0, 80.0]];
+    Federation::new(labels, [0.05, 0.4, 0.9, 0.95]).expect("valid")
+}
+
+#[test]
+fn freshness_draws_by_the_square_root_of_arrivals() {
+    let federation = uneven();
+    for (draws, uploads) in PROCEDURES {
+        let options = Options::new().with_draws(draws).with_uploads(uploads);
+        let appearance = select(&federation, 6, &options).expect("valid");
+        let fresh = select(&federation, 6, &options.with_aim(Aim::Freshness)).expect("valid");
+        // The same target, whatever the procedure; the server averages by it …
+        assert_eq!(fresh.target, appearance.target);
+        assert_eq!(fresh.appearance, fresh.target);
+        assert_eq!(fresh.label_divergence, label_divergence(&federation, &fresh.target));
+        assert_eq!(fresh.eligible, appearance.eligible);
+        assert!(fresh.optimality < 1e-12);
+        // … and s ∝ β / √(1 − ε).
+        let raw = fresh.target.iter().zip(federation.failure());
+        let raw: Vec<f64> = raw.map(|(target, failure)| target / (1.0 - failure).sqrt()).collect();
+        let total: f64 = raw.iter().sum();
+        for (found, raw) in fresh.selection.iter().zip(&raw) {
+            assert!((found - raw / total).abs() < 1e-15);
+        }
+        let arrivals: f64 = fresh
+            .selection
+            .iter()
+            .zip(federation.failure())
+            .map(|(s, e)| 6.0 * s * (1.0 - e))
+            .sum();
+        assert!((fresh.expected_arrivals - arrivals).abs() < 1e-14);
+    }
+}
+
+/// The simulator's `fedcote-memory` inverted the target for systematic draws and threw the selection away.
+#[test]
+fn regression_freshness_needs_no_model_of_the_draws() {
+    let clients = 100_000;
+    let counts = (0..clients).flat_map(|i| if i % 2 == 0 { [1.0, 0.0] } else { [0.0, 1.0] });
+    let failure = (0..clients).map(|i| 0.8 * (i as f64 / clients as f64)).collect();
+    let federation = federation(2, counts.collect(), failure);
+    let systematic = Options::new().with_draws(Draws::Systematic);
+    // Too large for the exact model, and `appearance` says so; `freshness` does not ask it.
+    let fresh = select(&federation, 100_000, &systematic.with_aim(Aim::Freshness)).expect("valid");
+    assert!(fresh.warnings.is_empty(), "{:?}", fresh.warnings);
+    let independent = Options::new().with_aim(Aim::Freshness);
+    assert_eq!(select(&federation, 100_000, &independent).expect("valid"), fresh);
+}
+
+#[test]
+fn exploration_gives_a_part_of_the_draws_to_everyone_by_weight() {
+    let federation = uneven();
+    for (draws, uploads) in PROCEDURES {
+        for aim in [Aim::Appearance, Aim::Freshness] {
+            let options = Options::new().with_draws(draws).with_uploads(uploads).with_aim(aim);
+            let plain = select(&federation, 6, &options).expect("valid");
+            let mixed = select(&federation, 6, &options.with_exploration(0.1)).expect("valid");
+            for client in 0..4 {
+                let wanted = 0.9 * plain.selection[client] + 0.1 * federation.weights()[client];
+                assert!((mixed.selection[client] - wanted).abs() < 1e-15);
+            }
+            assert_eq!((&mixed.target, &mixed.eligible), (&plain.target, &plain.eligible));
+            if aim == Aim::Appearance {
+                let procedure = (draws, uploads);
+                let again = evaluate_for(&federation, 6, &mixed.selection, procedure);
+                assert_eq!(mixed.appearance, again.expect("valid").appearance);
+            }
+        }
+    }
+    for wrong in [-0.1, 1.1, f64::NAN] {
+        let refused = select(&federation, 6, &Options::new().with_exploration(wrong));
+        assert!(refused.expect_err("refused").to_string().starts_with("exploration: must be from"));
+    }
+}
+
+#[test]
+fn who_is_eligible_is_as_the_solution_says_and_nobody_means_all_where_someone_must_be_asked() {
+    let federation = uneven();
+    for coverage in [true, false] {
+        for threshold in [0.01, 0.3, 0.85, 0.92, 1.0] {
+            let options = Options::new().with_threshold(threshold).with_coverage(coverage);
+            let found = select(&federation, 5, &options);
+            assert_eq!(
+                found.clone().map(|found| found.eligible),
+                eligible(&federation, &options),
+                "{threshold} {coverage}"
+            );
+            let lenient = select_or_all(&federation, 5, &options).expect("valid");
+            match found {
+                Ok(found) => assert_eq!(lenient, found),
+                Err(_) => assert_eq!(lenient.eligible, [true; 4]),
+            }
+        }
+    }
 }

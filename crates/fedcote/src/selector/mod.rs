@@ -64,7 +64,7 @@ impl Selector {
     /// # Errors
     /// When a parameter of the estimator is out of its range; options are checked by the first selection.
     pub fn new(seed: u64, estimator: EstimatorKind, options: Options) -> Result<Self, Error> {
-        Ok(Self { state: State::new(seed, estimator.estimator(0)?, options), latest: None })
+        Ok(Self { state: State::new(seed, estimator, options)?, latest: None })
     }
 
     /// How many clients have joined.
@@ -75,6 +75,11 @@ impl Selector {
     /// How many rounds have begun.
     pub fn round(&self) -> u32 {
         self.state.round
+    }
+
+    /// How failure probabilities are estimated.
+    pub fn estimator(&self) -> EstimatorKind {
+        self.state.kind
     }
 
     /// How clients are selected.

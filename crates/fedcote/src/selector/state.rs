@@ -4,7 +4,8 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::Options;
-use crate::estimate::Estimator;
+use crate::error::Error;
+use crate::estimate::{Estimator, EstimatorKind};
 
 /// Everything that the next selection depends on.
 #[derive(Debug, Clone, PartialEq)]
@@ -12,6 +13,8 @@ use crate::estimate::Estimator;
 pub struct State {
     pub seed: u64,
     pub options: Options,
+    /// How the estimator was made, to compare with.
+    pub kind: EstimatorKind,
     pub estimator: Estimator,
     /// Failure probabilities that the user knows, which replace estimates.
     pub known: Vec<Option<f64>>,
@@ -25,9 +28,9 @@ pub struct State {
 }
 
 impl State {
-    pub fn new(seed: u64, estimator: Estimator, options: Options) -> Self {
-        let (known, counts) = (Vec::new(), Vec::new());
-        Self { seed, options, estimator, known, classes: 0, counts, round: 0, attempt: 0 }
+    pub fn new(seed: u64, kind: EstimatorKind, options: Options) -> Result<Self, Error> {
+        let (estimator, known, counts) = (kind.estimator(0)?, Vec::new(), Vec::new());
+        Ok(Self { seed, options, kind, estimator, known, classes: 0, counts, round: 0, attempt: 0 })
     }
 
     /// What is wrong with a restored state, if anything.
