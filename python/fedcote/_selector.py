@@ -74,19 +74,17 @@ class Selector:
     ) -> None:
         if draws is None:
             draws = "systematic" if aim == "freshness" else "independent"
-        options = choices(
+        self._choices = choices(
             method, kappa, efficiency, k_apx, threshold, coverage, draws, uploads, aim
         )
         if not isinstance(estimator, str):
             estimator = json.dumps(dict(estimator))
-        self._core = _fedcote.Core(_check.seed(seed), estimator, options)
+        self._core = _fedcote.Core(_check.seed(seed), estimator, self._choices)
         self._numbers: dict[ClientId, int] = {}
         self._ids: list[ClientId] = []
         self._ranks = np.empty(0, dtype=np.uint32)
         self._by_rank = np.empty(0, dtype=np.uint32)
-        self._round = 0
-        self._attempt = 0
-        self._places: dict[ClientId, int] | None = None
+        self._members: set[int] | None = None
         self._available: tuple[list[ClientId], np.ndarray] | None = None
 
     @property
@@ -97,7 +95,7 @@ class Selector:
     @property
     def round(self) -> int:
         """How many rounds have begun."""
-        return self._round
+        return self._core.round()
 
     def set_labels(self, client: ClientId, counts: Any) -> None:
         """Says how many samples of each label a client holds."""
@@ -177,48 +175,35 @@ class Selector:
         present = np.ones(len(numbers), dtype=bool)
         if remembered:
             present = np.isin(numbers, self._number(available))
-        if again and self._round:
-            round_, attempt = self._round, self._attempt + 1
-        else:
-            round_, attempt = self._round + 1, 0
-        places, counts = self._core.select(numbers, present, selected, round_, attempt)
-        self._round, self._attempt = round_, attempt
-        self._selected = selected
-        self._places = None
-        drawn = numbers[places].tolist()
-        return [
-            (self._ids[number], count) for number, count in zip(drawn, counts.tolist(), strict=True)
-        ]
+        drawn, counts = self._core.select(numbers, present, selected, again)
+        self._members = None
+        ids = map(self._ids.__getitem__, drawn.tolist())
+        return list(zip(ids, counts.tolist(), strict=True))
 
     def solution(self) -> Selection | None:
         """The probabilities that the latest :meth:`select` drew from, and what they lead to."""
         found = self._core.solution()
         if found is None:
             return None
-        clients = found.pop("clients").tolist()
+        clients = self._core.selected_from().tolist()
         found["warnings"] = tuple(found["warnings"])
-        return Selection(
-            ids=tuple(str(self._ids[client]) for client in clients),
-            selected=self._selected,
-            **found,
-        )
+        return Selection(ids=tuple(str(self._ids[client]) for client in clients), **found)
 
     def label_divergence(self, arrived: Mapping[Any, float]) -> float:
         """χ² between the labels of an aggregate of these clients, with these weights, and all labels.
 
         All labels are those of the clients named in the latest :meth:`select`.
         """
-        found = self._core.solution()
-        if found is None:
-            raise ValueError("label_divergence: call select first")
-        if self._places is None:
-            clients = found["clients"].tolist()
-            self._places = {self._ids[client]: place for place, client in enumerate(clients)}
-        try:
-            places = [self._places[client] for client in arrived]
-        except KeyError as unknown:
-            raise ValueError(f"label_divergence: {unknown} was not available") from None
-        return self._core.label_divergence(places, [float(w) for w in arrived.values()])
+        if self._members is None:
+            found = self._core.selected_from()
+            if found is None:
+                raise ValueError("label_divergence: call select first")
+            self._members = set(found.tolist())
+        numbers = [self._numbers.get(client, -1) for client in arrived]
+        for client, number in zip(arrived, numbers, strict=True):
+            if number not in self._members:
+                raise ValueError(f"label_divergence: {client!r} was not available")
+        return self._core.label_divergence(numbers, [float(w) for w in arrived.values()])
 
     def state(self) -> dict[str, Any]:
         """Everything needed to go on later, as data that JSON can hold."""
@@ -227,12 +212,15 @@ class Selector:
                 raise ValueError(
                     f"state: client {client!r} must be named by text or a whole number"
                 )
+        core = json.loads(self._core.state())
+        # The options as this class takes them.
+        del core["options"]
         return {
             "version": _VERSION,
-            "round": self._round,
-            "attempt": self._attempt,
+            "round": core.pop("round"),
+            "attempt": core.pop("attempt"),
             "ids": list(self._ids),
-            "core": json.loads(self._core.state()),
+            "core": {**core, "choices": dict(self._choices)},
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -241,16 +229,17 @@ class Selector:
             version = state["version"]
             if version != _VERSION:
                 raise ValueError(f"state: version {version!r} is unknown, expected {_VERSION}")
-            core = _fedcote.Core.restored(json.dumps(state["core"]))
-            ids, round_, attempt = list(state["ids"]), int(state["round"]), int(state["attempt"])
+            saved = {**state["core"], "round": state["round"], "attempt": state["attempt"]}
+            ids, chosen = list(state["ids"]), dict(saved["choices"])
+            core = _fedcote.Core.restored(json.dumps(saved), chosen)
         except (KeyError, TypeError) as problem:
             raise ValueError(f"state: {problem!r} is missing or wrong") from None
         if len(ids) != len(core) or len(set(ids)) != len(ids):
             raise ValueError("state: the numbers of clients disagree")
-        self._core, self._round, self._attempt = core, round_, attempt
+        self._core, self._choices = core, chosen
         self._ids, self._numbers = ids, {client: number for number, client in enumerate(ids)}
         self._ranks = np.empty(0, dtype=np.uint32)
-        self._places = self._available = None
+        self._members = self._available = None
 
     def _number(self, clients: list[ClientId]) -> np.ndarray:
         """The clients' numbers; newcomers get one."""

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from fedcote import client
+from fedcote import _fedcote, client
 
 
 def test_counts():
@@ -29,6 +29,15 @@ def test_noise_has_the_distribution_that_privacy_needs(epsilon):
     assert min(client.noisy([0] * 1000, epsilon)) == 0
     with pytest.raises(ValueError, match="epsilon"):
         client.noisy([1], 0)
+
+
+def test_the_noise_is_that_of_the_library():
+    """Regression: floor(log) of a float, whose rounding favours some values, was a second mechanism."""
+    seed = random.Random(5).randbytes(32)
+    wanted = _fedcote.protect([7, 0, 100], 0.3, seed)
+    assert client.noisy([7, 0, 100], 0.3, random.Random(5)) == wanted
+    with pytest.raises(ValueError, match="epsilon: must be from 1e-9 to 100, is 1000"):
+        client.noisy([1], 1000)
 
 
 def ask(context, **options):

@@ -2,13 +2,11 @@
 
 use std::path::PathBuf;
 
-use fedcote::Options;
-
 use crate::arguments::whole;
 use crate::error::Error;
-use crate::outcome::{Format, Outcome, Procedure};
+use crate::outcome::{Exclusion, Format, Outcome, Procedure};
 use crate::problem::{Problem, source};
-use crate::select::draws;
+use crate::select::selected;
 
 /// Show what given selection probabilities lead to
 #[derive(clap::Args)]
@@ -22,10 +20,12 @@ Exit status: 0 done, 1 the work failed, 2 the request was wrong.")]
 pub struct Args {
     /// JSON or CSV file with a selection for every client; `-` or nothing reads standard input
     file: Option<PathBuf>,
-    /// Draws a round [default: the file's]
+    /// Draws per round [default: the file's]
     #[arg(long, value_name = "K", allow_negative_numbers = true)]
-    #[arg(value_parser = whole::<u64>(1..=fedcote::MAX_DRAWS))]
+    #[arg(value_parser = whole::<u64>(1..=fedcote::MAX_SELECTED))]
     selected: Option<u64>,
+    #[command(flatten)]
+    exclusion: Exclusion,
     #[command(flatten)]
     procedure: Procedure,
     #[command(flatten)]
@@ -35,18 +35,23 @@ pub struct Args {
 pub fn run(args: Args) -> Result<(), Error> {
     let file = args.file.as_deref();
     let problem = Problem::read(file)?;
-    let draws = draws(args.selected, &problem)?;
-    let threshold = problem.threshold.unwrap_or(Options::default().threshold);
+    let selected = selected(args.selected, &problem)?;
+    let threshold = args.exclusion.threshold.or(problem.threshold);
     let (federation, selection) = problem.check(file, true)?;
-    let evaluation = fedcote::evaluate_for(&federation, draws, &selection, args.procedure.kinds())
-        .map_err(|error| Error::request(format!("{}: {error}", source(file))))?;
-    let eligible: Vec<bool> =
-        federation.failure().iter().map(|&failure| failure <= threshold && failure < 1.0).collect();
+    let refuse = |error| Error::request(format!("{}: {error}", source(file)));
+    let kinds = args.procedure.kinds();
+    let evaluation =
+        fedcote::evaluate_for(&federation, selected, &selection, kinds).map_err(refuse)?;
+    // Probabilities can be given though nobody is eligible.
+    let eligible = match fedcote::eligible(&federation, &args.exclusion.options(threshold)) {
+        Err(fedcote::Error::NobodyEligible(_)) => vec![false; federation.len()],
+        found => found.map_err(refuse)?,
+    };
     Outcome {
         method: "given",
         federation: &federation,
         procedure: args.procedure,
-        draws,
+        selected,
         selection: &selection,
         appearance: &evaluation.appearance,
         eligible: &eligible,

@@ -2,8 +2,9 @@
 
 use std::io::{self, Write};
 
-use fedcote::{Draws, Federation, Uploads, Warning};
+use fedcote::{Draws, Federation, Options, Uploads, Warning};
 
+use crate::arguments::number as parsed;
 use crate::error::Error;
 use crate::table::{Align, Table, strong, styled};
 
@@ -21,13 +22,32 @@ pub struct Format {
     pub csv: bool,
 }
 
-/// How a round is played.
+/// Who is excluded.
+#[derive(Debug, Clone, Copy, PartialEq, clap::Args)]
+pub struct Exclusion {
+    /// Exclude clients with a higher failure probability [default: the file's, else 0.85]
+    #[arg(long, value_name = "E", allow_negative_numbers = true, value_parser = parsed)]
+    pub threshold: Option<f64>,
+    /// Let the threshold lose a label, as in the paper
+    #[arg(long)]
+    no_coverage: bool,
+}
+
+impl Exclusion {
+    /// As the library has it, with the threshold of the flag or the file.
+    pub fn options(self, threshold: Option<f64>) -> Options {
+        let options = Options::new().with_coverage(!self.no_coverage);
+        options.with_threshold(threshold.unwrap_or(options.threshold))
+    }
+}
+
+/// How clients are drawn and upload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::Args)]
 pub struct Procedure {
     /// How clients are drawn: one by one, or by evenly spaced points, which is less noisy
     #[arg(long, value_enum, value_name = "KIND", default_value_t = DrawsName::Independent)]
     draws: DrawsName,
-    /// What one upload carries: one draw of a client, or all its draws of a round
+    /// What one upload carries: one draw of a client, or all its draws of the round
     #[arg(long, value_enum, value_name = "KIND", default_value_t = UploadsName::PerDraw)]
     uploads: UploadsName,
 }
@@ -66,7 +86,7 @@ pub struct Outcome<'a> {
     pub method: &'static str,
     pub federation: &'a Federation,
     pub procedure: Procedure,
-    pub draws: u64,
+    pub selected: u64,
     pub selection: &'a [f64],
     pub appearance: &'a [f64],
     pub eligible: &'a [bool],
@@ -94,7 +114,7 @@ impl Outcome<'_> {
 
     // Written by hand: a million clients as a tree of values would need ten times the memory.
     fn json(&self, out: &mut impl Write) -> io::Result<()> {
-        write!(out, "{{\"method\":\"{}\",\"selected\":{},", self.method, self.draws)?;
+        write!(out, "{{\"method\":\"{}\",\"selected\":{},", self.method, self.selected)?;
         write!(out, "\"label_divergence\":{},", Json(self.label_divergence))?;
         write!(out, "\"weight_divergence\":{},", Json(self.weight_divergence))?;
         write!(out, "\"expected_arrivals\":{},", Json(self.expected_arrivals))?;
@@ -166,7 +186,7 @@ impl Outcome<'_> {
         // FedAvg selects by weight. It has no answer when all the weight is on clients that never arrive.
         let weights = self.federation.weights();
         let kinds = self.procedure.kinds();
-        let before = fedcote::evaluate_for(self.federation, self.draws, weights, kinds).ok();
+        let before = fedcote::evaluate_for(self.federation, self.selected, weights, kinds).ok();
         let by_weight = |of: &dyn Fn(&fedcote::Evaluation) -> String| {
             before.as_ref().map(of).unwrap_or_default()
         };

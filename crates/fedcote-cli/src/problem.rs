@@ -14,7 +14,7 @@ use crate::error::Error;
 /// A request as the file has it.
 #[derive(Debug, Default)]
 pub struct Problem {
-    /// Draws a round, if the file says.
+    /// Draws per round, if the file says.
     pub selected: Option<u64>,
     /// Threshold, if the file says.
     pub threshold: Option<f64>,

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use fedcote::{Method, Options};
+use fedcote::{Aim, Method};
 
 use crate::arguments::{number, whole};
 use crate::error::Error;
-use crate::outcome::{Format, Outcome, Procedure};
+use crate::outcome::{Exclusion, Format, Outcome, Procedure};
 use crate::problem::{Problem, source};
 
 /// Find selection probabilities from label counts and failure probabilities
@@ -28,23 +28,23 @@ pub struct Args {
     method: MethodName,
     /// With `gradient`: solve for this many draws instead (the paper's FedCote-II)
     #[arg(long, value_name = "K", allow_negative_numbers = true)]
-    #[arg(value_parser = whole::<u64>(1..=fedcote::MAX_DRAWS))]
+    #[arg(value_parser = whole::<u64>(1..=fedcote::MAX_SELECTED))]
     k_apx: Option<u64>,
-    /// Exclude clients with a higher failure probability [default: the file's, else 0.85]
-    #[arg(long, value_name = "E", allow_negative_numbers = true, value_parser = number)]
-    threshold: Option<f64>,
+    /// What the server does with uploads: `appearance` averages what arrives, `freshness` remembers each client's latest
+    /// update and averages all of them
+    #[arg(long, value_enum, default_value_t = AimName::Appearance)]
+    aim: AimName,
     /// With `exact`: how much more labels matter than weights [default: 1000]
     #[arg(long, value_name = "X", allow_negative_numbers = true, value_parser = number)]
     kappa: Option<f64>,
     /// With `exact`: the price of failed draws; above 0 trades bias for arrivals [default: 0]
     #[arg(long, value_name = "RHO", allow_negative_numbers = true, value_parser = number)]
     efficiency: Option<f64>,
-    /// Let the threshold lose a label, as in the paper
-    #[arg(long)]
-    no_coverage: bool,
-    /// Draws a round [default: the file's]
+    #[command(flatten)]
+    exclusion: Exclusion,
+    /// Draws per round [default: the file's]
     #[arg(long, value_name = "K", allow_negative_numbers = true)]
-    #[arg(value_parser = whole::<u64>(1..=fedcote::MAX_DRAWS))]
+    #[arg(value_parser = whole::<u64>(1..=fedcote::MAX_SELECTED))]
     selected: Option<u64>,
     #[command(flatten)]
     procedure: Procedure,
@@ -58,28 +58,33 @@ enum MethodName {
     Gradient,
 }
 
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum AimName {
+    Appearance,
+    Freshness,
+}
+
 pub fn run(args: Args) -> Result<(), Error> {
     let method = args.method()?;
     let file = args.file.as_deref();
     let problem = Problem::read(file)?;
-    let draws = draws(args.selected, &problem)?;
-    let threshold = args.threshold.or(problem.threshold);
+    let selected = selected(args.selected, &problem)?;
+    let threshold = args.exclusion.threshold.or(problem.threshold);
     let (federation, _) = problem.check(file, false)?;
-    let (draws_kind, uploads) = args.procedure.kinds();
-    let options = Options {
-        method,
-        threshold: threshold.unwrap_or(Options::default().threshold),
-        coverage: !args.no_coverage,
-        draws_kind,
-        uploads,
+    let (draws, uploads) = args.procedure.kinds();
+    let aim = match args.aim {
+        AimName::Appearance => Aim::Appearance,
+        AimName::Freshness => Aim::Freshness,
     };
-    let solution = fedcote::select(&federation, draws, &options, None)
-        .map_err(|error| args.blame(&error.to_string()))?;
+    let options = args.exclusion.options(threshold);
+    let options = options.with_method(method).with_draws(draws).with_uploads(uploads).with_aim(aim);
+    let solution =
+        fedcote::select(&federation, selected, &options).map_err(|error| args.blame(&error))?;
     Outcome {
         method: solution.method.name(),
         federation: &federation,
         procedure: args.procedure,
-        draws,
+        selected,
         selection: &solution.selection,
         appearance: &solution.appearance,
         eligible: &solution.eligible,
@@ -93,32 +98,35 @@ pub fn run(args: Args) -> Result<(), Error> {
 }
 
 /// The number of draws: the flag's, else the file's.
-pub fn draws(flag: Option<u64>, problem: &Problem) -> Result<u64, Error> {
+pub fn selected(flag: Option<u64>, problem: &Problem) -> Result<u64, Error> {
     flag.or(problem.selected).ok_or_else(|| {
-        Error::request("selected: missing; say how many draws a round has with --selected K")
+        Error::request("selected: missing; say how many draws per round with --selected K")
     })
 }
 
 impl Args {
     /// A refusal, with the flag or the file at fault.
-    fn blame(&self, reason: &str) -> Error {
-        let flags = [
-            ("threshold: ", self.threshold),
-            ("kappa: ", self.kappa),
-            ("efficiency: ", self.efficiency),
-        ];
-        if flags.iter().any(|(name, given)| given.is_some() && reason.starts_with(name)) {
-            return Error::request(format!("--{reason}"));
+    fn blame(&self, error: &fedcote::Error) -> Error {
+        let flag = match error {
+            fedcote::Error::NobodyEligible(_) => self.exclusion.threshold,
+            fedcote::Error::Parameter { name: "threshold", .. } => self.exclusion.threshold,
+            fedcote::Error::Parameter { name: "kappa", .. } => self.kappa,
+            fedcote::Error::Parameter { name: "efficiency", .. } => self.efficiency,
+            _ => None,
+        };
+        // These errors begin with the name of the flag.
+        match flag {
+            Some(_) => Error::request(format!("--{error}")),
+            None => Error::request(format!("{}: {error}", source(self.file.as_deref()))),
         }
-        Error::request(format!("{}: {reason}", source(self.file.as_deref())))
     }
 
     fn method(&self) -> Result<Method, Error> {
         let stray = |flag: &str, method: &str| {
             Err(Error::request(format!("--{flag} belongs to --method {method}")))
         };
-        match (self.method, Method::EXACT, Method::GRADIENT) {
-            (MethodName::Exact, Method::Exact { kappa, efficiency }, _) => {
+        match (self.method, Method::EXACT) {
+            (MethodName::Exact, Method::Exact { kappa, efficiency }) => {
                 if self.k_apx.is_some() {
                     return stray("k-apx", "gradient");
                 }
@@ -127,16 +135,15 @@ impl Args {
                     efficiency: self.efficiency.unwrap_or(efficiency),
                 })
             }
-            (_, _, Method::Gradient { max_steps, tolerance, .. }) => {
+            _ => {
                 if self.kappa.is_some() {
                     return stray("kappa", "exact");
                 }
                 if self.efficiency.is_some() {
                     return stray("efficiency", "exact");
                 }
-                Ok(Method::Gradient { k_apx: self.k_apx, max_steps, tolerance })
+                Ok(Method::gradient(self.k_apx))
             }
-            (_, method, _) => Ok(method),
         }
     }
 }

@@ -26,16 +26,10 @@ pub fn world(variant: &Variant, seed: u64) -> Result<World, Error> {
 }
 
 /// The paper's descent: no label coverage.
-pub const PAPER: Options = Options {
-    method: Method::GRADIENT,
-    threshold: 0.85,
-    coverage: false,
-    draws_kind: fedcote::Draws::Independent,
-    uploads: fedcote::Uploads::PerDraw,
-};
+pub const PAPER: Options = Options::new().with_method(Method::GRADIENT).with_coverage(false);
 
 fn solve(federation: &Federation, draws: u64, options: &Options) -> Result<Solution, Error> {
-    select(federation, draws, options, None).map_err(Error::work)
+    select(federation, draws, options).map_err(Error::work)
 }
 
 /// Figure 6: selection against weight and failure, client by client; the effective against the actual labels.

@@ -78,8 +78,8 @@ fn of_seed(variant: &Variant, smoothness: f64, seed: u64, out: &Path) -> Result<
         as_printed: false,
     };
     let plain = evaluate(federation, draws, federation.weights()).map_err(Error::work)?;
-    let paper = select(federation, draws, &PAPER, None).map_err(Error::work)?;
-    let exact = select(federation, draws, &Options::default(), None).map_err(Error::work)?;
+    let paper = select(federation, draws, &PAPER).map_err(Error::work)?;
+    let exact = select(federation, draws, &Options::default()).map_err(Error::work)?;
     let appearances: [&[f64]; 4] =
         [&plain.appearance, &paper.appearance, &exact.appearance, federation.weights()];
     let bound =

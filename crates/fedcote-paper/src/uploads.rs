@@ -21,8 +21,8 @@ pub fn make(title: String, request: &Request) -> Result<Document, Error> {
         let world = world(&request.variant(Share::Pairs), seed)?;
         let (federation, draws) = (&*world.federation, world.draws());
         let solve = |uploads| {
-            let options = Options { uploads, ..Options::default() };
-            select(federation, draws, &options, None).map_err(Error::work)
+            let options = Options::new().with_uploads(uploads);
+            select(federation, draws, &options).map_err(Error::work)
         };
         let (apart, together) = (solve(Uploads::PerDraw)?, solve(Uploads::PerClient)?);
         let selections = [federation.weights(), &apart.selection, &together.selection];

@@ -8,6 +8,7 @@
 mod aggregate;
 mod data;
 mod network;
+mod privacy;
 mod select;
 mod selector;
 mod simulate;
@@ -30,6 +31,8 @@ mod _fedcote {
     use crate::data::mnist;
     #[pymodule_export]
     use crate::network::{Network, outage};
+    #[pymodule_export]
+    use crate::privacy::protect;
     #[pymodule_export]
     use crate::select::{appearance, evaluate, select};
     #[pymodule_export]

@@ -1,20 +1,15 @@
 //! Selection probabilities, and what given ones lead to.
 
 use fedcote::appearance::{PerClient, Systematic};
-use fedcote::divergence::{label_divergence, weight_divergence};
-use fedcote::{
-    Draws, Error, Federation, FederationSpec, Method, Options, Solution, Uploads, Warning,
-    freshness,
-};
+use fedcote::{Draws, Federation, FederationSpec, Method, Options, Uploads, Warning};
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use serde::{Deserialize, Serialize};
 
 use crate::refuse;
 
 /// The options of `select` as Python gives them: a dictionary.
-#[derive(Debug, Clone, FromPyObject, Serialize, Deserialize)]
+#[derive(Debug, Clone, FromPyObject)]
 #[pyo3(from_item_all)]
 pub struct Choices {
     method: String,
@@ -28,48 +23,23 @@ pub struct Choices {
     aim: String,
 }
 
-/// What selection probabilities are for; the simulator's key `aim`.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Aim {
-    /// That the average of what arrives has the labels of all data.
-    Appearance,
-    /// That what a server remembers of each client is fresh.
-    Freshness,
-}
-
 impl Choices {
-    pub fn aim(&self) -> PyResult<Aim> {
-        match self.aim.as_str() {
-            "appearance" => Ok(Aim::Appearance),
-            "freshness" => Ok(Aim::Freshness),
-            name => {
-                let text = format!("aim: must be one of appearance, freshness, is {name:?}");
-                Err(refuse(text))
-            }
-        }
-    }
-
     pub fn options(&self) -> PyResult<Options> {
         let method = match self.method.as_str() {
             "exact" => Method::Exact { kappa: self.kappa, efficiency: self.efficiency },
-            "gradient" => match Method::GRADIENT {
-                Method::Gradient { max_steps, tolerance, .. } => {
-                    Method::Gradient { k_apx: self.k_apx, max_steps, tolerance }
-                }
-                exact => exact,
-            },
+            "gradient" => Method::gradient(self.k_apx),
             name => {
                 let text = format!("method: must be one of exact, gradient, is {name:?}");
                 return Err(refuse(text));
             }
         };
-        Ok(Options {
-            method,
-            threshold: self.threshold,
-            coverage: self.coverage,
-            draws_kind: draws_named(&self.draws)?,
-            uploads: uploads_named(&self.uploads)?,
-        })
+        Ok(Options::new()
+            .with_method(method)
+            .with_threshold(self.threshold)
+            .with_coverage(self.coverage)
+            .with_draws(draws_named(&self.draws)?)
+            .with_uploads(uploads_named(&self.uploads)?)
+            .with_aim(self.aim.parse().map_err(refuse)?))
     }
 }
 
@@ -89,39 +59,6 @@ fn uploads_named(name: &str) -> PyResult<Uploads> {
         "per-client" => Ok(Uploads::PerClient),
         _ => Err(refuse(format_args!("uploads: must be one of per-draw, per-client, is {name:?}"))),
     }
-}
-
-/// Selection probabilities for an aim. Where it is freshness, everyone who was ever heard is in every average, with the
-/// weight that is aimed at: that is the appearance.
-pub fn solve(
-    federation: &Federation,
-    draws: u64,
-    options: &Options,
-    aim: Aim,
-) -> Result<Solution, Error> {
-    if aim == Aim::Appearance {
-        return fedcote::select(federation, draws, options, None);
-    }
-    let mut options = *options;
-    if let Method::Exact { .. } = options.method {
-        // Its target does not depend on how clients are drawn and upload: the quickest procedure will do.
-        (options.draws_kind, options.uploads) = (Draws::Independent, Uploads::PerDraw);
-    }
-    let mut found = fedcote::select(federation, draws, &options, None)?;
-    found.appearance.clone_from(&found.target);
-    found.label_divergence = label_divergence(federation, &found.target);
-    found.weight_divergence = weight_divergence(federation, &found.target);
-    let selection = freshness::selection(&found.target, federation.failure())?;
-    put(&mut found, federation, selection);
-    Ok(found)
-}
-
-/// Puts other selection probabilities into a solution.
-pub fn put(solution: &mut Solution, federation: &Federation, selection: Vec<f64>) {
-    let arrives = |(selection, failure): (&f64, &f64)| selection * (1.0 - failure);
-    let arriving: f64 = selection.iter().zip(federation.failure()).map(arrives).sum();
-    solution.expected_arrivals = solution.draws as f64 * arriving;
-    solution.selection = selection;
 }
 
 /// Warnings as lines of text.
@@ -147,10 +84,10 @@ pub fn appearance<'py>(
             fedcote::appearance::appearance(selection, failure, selected)
         }
         (Draws::Independent, Uploads::PerClient) => {
-            PerClient { failure, draws: selected }.checked(selection)
+            PerClient { failure, selected }.checked(selection)
         }
         (Draws::Systematic, uploads) => {
-            Systematic { failure, draws: selected, order: &order, uploads }.checked(selection)
+            Systematic { failure, selected, order: &order, uploads }.checked(selection)
         }
     });
     Ok(found.map_err(refuse)?.into_pyarray(py))
@@ -178,8 +115,8 @@ pub fn select<'py>(
     choices: Choices,
 ) -> PyResult<Bound<'py, PyDict>> {
     let federation = federation(py, &labels, &failure, ids)?;
-    let (options, aim) = (choices.options()?, choices.aim()?);
-    let found = py.detach(|| solve(&federation, selected, &options, aim));
+    let options = choices.options()?;
+    let found = py.detach(|| fedcote::select(&federation, selected, &options));
     let found = found.map_err(refuse)?;
     let out = PyDict::new(py);
     out.set_item("method", found.method.name())?;

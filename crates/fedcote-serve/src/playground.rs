@@ -58,7 +58,7 @@ pub fn answer(question: Question) -> Result<Value, Refusal> {
     let kinds = (Draws::Independent, Uploads::PerDraw);
     // By weight there is no answer when nobody with any weight ever arrives.
     let plain = fedcote::evaluate_for(&federation, selected, federation.weights(), kinds).ok();
-    let solution = fedcote::select(&federation, selected, &Options::default(), None)
+    let solution = fedcote::select(&federation, selected, &Options::default())
         .map_err(|error| wrong(error.to_string()))?;
     let warnings: Vec<String> = solution.warnings.iter().map(ToString::to_string).collect();
     Ok(json!({

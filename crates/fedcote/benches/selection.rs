@@ -75,9 +75,9 @@ fn exact_against_gradient() {
         ("gradient", Method::GRADIENT, 5),
         ("gradient, K_apx = 4", fewer, 5),
     ] {
-        let options = Options { method, ..Options::default() };
-        let time = best(repeats, || select(&federation, 10, &options, None).expect("valid"));
-        let solution = select(&federation, 10, &options, None).expect("valid");
+        let options = Options::new().with_method(method);
+        let time = best(repeats, || select(&federation, 10, &options).expect("valid"));
+        let solution = select(&federation, 10, &options).expect("valid");
         let joint = 1000.0 * label_divergence(&federation, &solution.appearance)
             + weight_divergence(&federation, &solution.appearance);
         println!(
@@ -108,10 +108,10 @@ fn growth() {
         let repeats = (1_000_000 / clients).clamp(10, 1000);
         let options = Options::default();
         let processor = processor_seconds();
-        let time = best(repeats, || select(&federation, 1000, &options, None).expect("valid"));
+        let time = best(repeats, || select(&federation, 1000, &options).expect("valid"));
         // On a busy machine this tells what the work costs when the time does not.
         let processor = (processor_seconds() - processor) / repeats as f64;
-        let solution = select(&federation, 1000, &options, None).expect("valid");
+        let solution = select(&federation, 1000, &options).expect("valid");
         let ratio = before.map_or(String::new(), |before: f64| format!("{:.1}", time / before));
         println!(
             "  {clients:>9} {:>9.3} ms {ratio:>12} {:>9.3} ms {:>12.1e} {:>9.0} MB",

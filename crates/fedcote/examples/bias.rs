@@ -40,7 +40,7 @@ fn ignoring_the_procedure() -> Result<(), Error> {
     println!("failures 0 to 0.85). Bias: relative error of a client's appearance.\n");
     println!("| N | K | draws | uploads | largest bias | mean bias | label divergence |");
     println!("|---:|---:|---|---|---:|---:|---:|");
-    for (clients, draws) in [(20, 5), (20, 10), (20, 20), (100, 10), (100, 100)] {
+    for (clients, selected) in [(20, 5), (20, 10), (20, 20), (100, 10), (100, 100)] {
         for (kind, uploads) in [
             (Draws::Independent, Uploads::PerDraw),
             (Draws::Independent, Uploads::PerClient),
@@ -50,15 +50,16 @@ fn ignoring_the_procedure() -> Result<(), Error> {
             let (mut worst, mut average, mut divergence) = (0.0, 0.0, 0.0);
             for seed in 0..20 {
                 let federation = federation(clients, 0.85, seed)?;
-                let solution = select(&federation, draws, &Options::default(), None)?;
-                let real = evaluate_for(&federation, draws, &solution.selection, (kind, uploads))?;
+                let solution = select(&federation, selected, &Options::default())?;
+                let real =
+                    evaluate_for(&federation, selected, &solution.selection, (kind, uploads))?;
                 worst += largest(&real.appearance, &solution.appearance) / 20.0;
                 average += mean(&real.appearance, &solution.appearance) / 20.0;
                 divergence += real.label_divergence / 20.0;
             }
             let name = |kind: &dyn std::fmt::Debug| format!("{kind:?}");
             println!(
-                "| {clients} | {draws} | {} | {} | {:.1} % | {:.1} % | {divergence:.1e} |",
+                "| {clients} | {selected} | {} | {} | {:.1} % | {:.1} % | {divergence:.1e} |",
                 name(&kind).to_lowercase(),
                 if uploads == Uploads::PerDraw { "per draw" } else { "per client" },
                 100.0 * worst,
@@ -76,7 +77,7 @@ fn at_the_switch() -> Result<(), Error> {
     println!("0.9, selection by weight).\n");
     println!("| model | N | K | largest error | mean error |");
     println!("|---|---:|---:|---:|---:|");
-    let row = |name: &str, work: f64, limit: f64, draws: u64, systematic: Option<Uploads>| {
+    let row = |name: &str, work: f64, limit: f64, selected: u64, systematic: Option<Uploads>| {
         let clients = (limit / work) as usize;
         let federation = federation(clients, 0.9, 1)?;
         let failure = federation.failure();
@@ -84,28 +85,28 @@ fn at_the_switch() -> Result<(), Error> {
         let (mut exact, mut closed) = (vec![0.0; clients], vec![0.0; clients]);
         let selection = federation.weights();
         match systematic {
-            Some(uploads) => Systematic { failure, draws, order: &order, uploads }
+            Some(uploads) => Systematic { failure, selected, order: &order, uploads }
                 .appearance(selection, &mut exact)?,
-            None => PerClient { failure, draws }.appearance(selection, &mut exact)?,
+            None => PerClient { failure, selected }.appearance(selection, &mut exact)?,
         }
-        Independent { failure, draws }.appearance(selection, &mut closed)?;
+        Independent { failure, selected }.appearance(selection, &mut closed)?;
         println!(
-            "| {name} | {clients} | {draws} | {:.2} % | {:.3} % |",
+            "| {name} | {clients} | {selected} | {:.2} % | {:.3} % |",
             100.0 * largest(&closed, &exact),
             100.0 * mean(&closed, &exact),
         );
         Ok::<(), Error>(())
     };
-    for draws in [3, 10, 100, 1000, 100_000] {
-        row("independent, per client", PerClient::work(1, draws), 2e6, draws, None)?;
+    for selected in [3, 10, 100, 1000, 100_000] {
+        row("independent, per client", PerClient::work(1, selected), 2e6, selected, None)?;
     }
     for uploads in [Uploads::PerDraw, Uploads::PerClient] {
         let name = match uploads {
             Uploads::PerDraw => "systematic, per draw",
             Uploads::PerClient => "systematic, per client",
         };
-        for draws in [10, 100, 1000, 100_000] {
-            row(name, Systematic::work(1, draws), 1e7, draws, Some(uploads))?;
+        for selected in [10, 100, 1000, 100_000] {
+            row(name, Systematic::work(1, selected), 1e7, selected, Some(uploads))?;
         }
     }
     Ok(())

@@ -17,7 +17,7 @@
 use std::fmt;
 
 use crate::divergence::{client_divergence, label_divergence, weight_divergence};
-use crate::error::{Error, check_draws, check_length};
+use crate::error::{Error, check_length, check_selected};
 use crate::federation::Federation;
 
 /// The two parts of Proposition 1: how far a client's gradient may be from the global one.
@@ -149,24 +149,24 @@ impl Bound {
 /// Theorem 1: the bound for one appearance in all rounds.
 pub fn theorem_1(
     federation: &Federation,
-    draws: u64,
+    selected: u64,
     appearance: &[f64],
     training: &Training<'_>,
 ) -> Result<Bound, Error> {
-    theorem_2(federation, draws, &[appearance], training)
+    theorem_2(federation, selected, &[appearance], training)
 }
 
 /// Theorem 2: the bound for appearances that change from round to round; their terms are averaged.
 pub fn theorem_2(
     federation: &Federation,
-    draws: u64,
+    selected: u64,
     appearances: &[&[f64]],
     training: &Training<'_>,
 ) -> Result<Bound, Error> {
-    check(federation, draws, appearances, training)?;
+    check(federation, selected, appearances, training)?;
     let classes = federation.classes();
     let steps = training.rounds as f64 * training.local_steps as f64;
-    let product = steps * draws as f64;
+    let product = steps * selected as f64;
     let feature = |client: usize| -> f64 {
         let deviation = &training.class_deviation[client * classes..][..classes];
         federation.labels(client).iter().zip(deviation).map(|(label, v)| label * v).sum()
@@ -183,7 +183,7 @@ pub fn theorem_2(
         weights: 0.0,
         labels: 0.0,
         kappa: training.gradient_norm / all_features,
-        failed: failed_conditions(draws as f64, steps, training),
+        failed: failed_conditions(selected as f64, steps, training),
     };
     for appearance in appearances {
         let share = 1.0 / appearances.len() as f64;
@@ -204,11 +204,11 @@ pub fn theorem_2(
 
 fn check(
     federation: &Federation,
-    draws: u64,
+    selected: u64,
     appearances: &[&[f64]],
     training: &Training<'_>,
 ) -> Result<(), Error> {
-    check_draws(draws)?;
+    check_selected(selected)?;
     if appearances.is_empty() {
         return Err(Error::Length { what: "appearances", expected: 1, found: 0 });
     }
@@ -230,19 +230,19 @@ fn check(
     Ok(())
 }
 
-fn failed_conditions(draws: f64, steps: f64, training: &Training<'_>) -> Vec<Condition> {
+fn failed_conditions(selected: f64, steps: f64, training: &Training<'_>) -> Vec<Condition> {
     let mut failed = Vec::new();
-    let least = draws.powi(3);
+    let least = selected.powi(3);
     if steps < least {
         failed.push(Condition::Steps { steps, least });
     }
     let local_steps = training.local_steps as f64;
-    let most = steps.powf(0.25) / draws.powf(0.75);
+    let most = steps.powf(0.25) / selected.powf(0.75);
     if local_steps > most {
         failed.push(Condition::LocalSteps { local_steps, most });
     }
     if let Some(rate) = training.rate {
-        let needed = draws.sqrt() / (6.0 * training.smoothness * steps.sqrt());
+        let needed = selected.sqrt() / (6.0 * training.smoothness * steps.sqrt());
         if ((rate - needed) / needed).abs() > 1e-9 {
             failed.push(Condition::Rate { rate, needed });
         }

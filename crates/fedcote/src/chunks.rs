@@ -5,23 +5,25 @@
 
 use std::ops::Range;
 
+#[cfg(feature = "rayon")]
 use rayon::prelude::*;
 
-/// Clients a chunk.
+/// Clients per chunk.
 pub const CHUNK: usize = 4096;
 
 /// Below this many clients waking other threads costs more than it saves.
+#[cfg(feature = "rayon")]
 const PARALLEL: usize = 4 * CHUNK;
 
 /// Maps every chunk of `0..length` and returns the results in order.
 pub fn map<T: Send>(length: usize, work: impl Fn(Range<usize>) -> T + Sync) -> Vec<T> {
     let chunk = |index: usize| index * CHUNK..length.min((index + 1) * CHUNK);
     let count = length.div_ceil(CHUNK);
-    if length < PARALLEL {
-        (0..count).map(|index| work(chunk(index))).collect()
-    } else {
-        (0..count).into_par_iter().map(|index| work(chunk(index))).collect()
+    #[cfg(feature = "rayon")]
+    if length >= PARALLEL {
+        return (0..count).into_par_iter().map(|index| work(chunk(index))).collect();
     }
+    (0..count).map(|index| work(chunk(index))).collect()
 }
 
 /// The sum over `0..length` of what `work` returns for a chunk.
@@ -45,11 +47,20 @@ pub fn sums<const M: usize>(
 
 /// Fills `out`, chunk by chunk; `work` gets the index of the chunk's first client and the chunk.
 pub fn fill(out: &mut [f64], work: impl Fn(usize, &mut [f64]) + Sync) {
-    if out.len() < PARALLEL {
-        out.chunks_mut(CHUNK).enumerate().for_each(|(index, chunk)| work(index * CHUNK, chunk));
-    } else {
-        out.par_chunks_mut(CHUNK).enumerate().for_each(|(index, chunk)| work(index * CHUNK, chunk));
+    #[cfg(feature = "rayon")]
+    if out.len() >= PARALLEL {
+        let chunks = out.par_chunks_mut(CHUNK).enumerate();
+        return chunks.for_each(|(index, chunk)| work(index * CHUNK, chunk));
     }
+    out.chunks_mut(CHUNK).enumerate().for_each(|(index, chunk)| work(index * CHUNK, chunk));
+}
+
+/// Maps every item, all in parallel where that is possible, and returns the results in order.
+pub fn each<T: Sync, U: Send>(items: &[T], work: impl Fn(&T) -> U + Sync + Send) -> Vec<U> {
+    #[cfg(feature = "rayon")]
+    return items.par_iter().map(work).collect();
+    #[cfg(not(feature = "rayon"))]
+    items.iter().map(work).collect()
 }
 
 /// Multiplies every value by `factor`.

@@ -27,7 +27,7 @@
 
 use rand::{Rng, RngExt};
 
-use crate::error::{Error, check_draws, check_length, check_probabilities};
+use crate::error::{Error, check_length, check_probabilities, check_selected};
 
 /// The sum of selection probabilities, once they are known to be some: each in [0, 1], together 1 within 1e-6.
 fn total(selection: &[f64]) -> Result<f64, Error> {
@@ -84,16 +84,16 @@ impl Alias {
     ///
     /// # Errors
     /// When `draws` is not from 1 to 10⁹.
-    pub fn draws(&self, draws: u64, rng: &mut impl Rng) -> Result<Vec<(u32, u32)>, Error> {
-        check_draws(draws)?;
-        if draws as usize >= self.keep.len() / 16 {
+    pub fn draws(&self, selected: u64, rng: &mut impl Rng) -> Result<Vec<(u32, u32)>, Error> {
+        check_selected(selected)?;
+        if selected as usize >= self.keep.len() / 16 {
             let mut counts = vec![0u32; self.keep.len()];
-            for _ in 0..draws {
+            for _ in 0..selected {
                 counts[self.draw(rng) as usize] += 1;
             }
             return Ok((0..).zip(counts).filter(|&(_, count)| count > 0).collect());
         }
-        let mut drawn: Vec<u32> = (0..draws).map(|_| self.draw(rng)).collect();
+        let mut drawn: Vec<u32> = (0..selected).map(|_| self.draw(rng)).collect();
         drawn.sort_unstable();
         Ok(drawn.chunk_by(|a, b| a == b).map(|run| (run[0], run.len() as u32)).collect())
     }
@@ -107,10 +107,10 @@ impl Alias {
 pub fn systematic(
     selection: &[f64],
     order: &[u32],
-    draws: u64,
+    selected: u64,
     rng: &mut impl Rng,
 ) -> Result<Vec<(u32, u32)>, Error> {
-    systematic_at(selection, order, draws, rng.random())
+    systematic_at(selection, order, selected, rng.random())
 }
 
 /// The [`systematic`] draws for a given position K·u in [0, 1) of the first point.
@@ -120,27 +120,27 @@ pub fn systematic(
 pub fn systematic_at(
     selection: &[f64],
     order: &[u32],
-    draws: u64,
+    selected: u64,
     position: f64,
 ) -> Result<Vec<(u32, u32)>, Error> {
     total(selection)?;
-    check_draws(draws)?;
+    check_selected(selected)?;
     check_order(order, selection.len())?;
     if !(0.0..1.0).contains(&position) {
         return Err(Error::Parameter { name: "position", legal: "in [0, 1)", value: position });
     }
     // Summed in the order of the walk, so that the walk ends on it exactly.
     let total: f64 = order.iter().map(|&client| selection[client as usize]).sum();
-    let mut drawn = Vec::with_capacity(selection.len().min(draws as usize));
+    let mut drawn = Vec::with_capacity(selection.len().min(selected as usize));
     let (mut before, mut cumulated) = (0u32, 0.0);
     for &client in order {
         cumulated += selection[client as usize];
         // The number of points below the cumulative selection; all of them at its end, whatever the rounding.
         let below = if cumulated < total {
-            let points = draws as f64 * (cumulated / total) - position;
-            points.ceil().clamp(0.0, draws as f64) as u32
+            let points = selected as f64 * (cumulated / total) - position;
+            points.ceil().clamp(0.0, selected as f64) as u32
         } else {
-            draws as u32
+            selected as u32
         };
         if below > before {
             drawn.push((client, below - before));
@@ -222,14 +222,15 @@ mod tests {
     fn alias_draws_follow_the_selection() {
         let weights: Vec<f64> = (0..50).map(|i| ((i * 7) % 13) as f64 + 0.01).collect();
         let total: f64 = weights.iter().sum();
-        let draws = 200_000;
+        let selected = 200_000;
         let selection: Vec<f64> = weights.iter().map(|w| w / total).collect();
         let mut counts = vec![0.0; weights.len()];
-        for (client, count) in Alias::new(&selection).unwrap().draws(draws, &mut stream(0)).unwrap()
+        for (client, count) in
+            Alias::new(&selection).unwrap().draws(selected, &mut stream(0)).unwrap()
         {
             counts[client as usize] = f64::from(count);
         }
-        let expected: Vec<f64> = selection.iter().map(|s| s * draws as f64).collect();
+        let expected: Vec<f64> = selection.iter().map(|s| s * selected as f64).collect();
         let score = chi_square_score(&counts, &expected);
         assert!(score.abs() < 4.0, "score {score}");
     }
@@ -311,26 +312,26 @@ mod tests {
         #[test]
         fn systematic_counts_are_the_neighbours_of_their_expectation(
             weights in prop::collection::vec(0.0..1.0f64, 1..40),
-            draws in 1u64..200,
+            selected in 1u64..200,
             round in 0u32..1000,
         ) {
             let total: f64 = weights.iter().sum();
             prop_assume!(total > 0.0);
             let weights: Vec<f64> = weights.iter().map(|w| w / total).collect();
             let order: Vec<u32> = (0..weights.len() as u32).rev().collect();
-            let drawn = systematic(&weights, &order, draws, &mut stream(round)).unwrap();
-            prop_assert_eq!(drawn.iter().map(|d| u64::from(d.1)).sum::<u64>(), draws);
+            let drawn = systematic(&weights, &order, selected, &mut stream(round)).unwrap();
+            prop_assert_eq!(drawn.iter().map(|d| u64::from(d.1)).sum::<u64>(), selected);
             prop_assert!(drawn.is_sorted_by(|a, b| a.0 < b.0));
             for (client, weight) in weights.iter().enumerate() {
                 let count = drawn.iter().find(|d| d.0 as usize == client).map_or(0, |d| d.1);
-                let expected = draws as f64 * weight;
+                let expected = selected as f64 * weight;
                 prop_assert!((f64::from(count) - expected).abs() < 1.0 + 1e-9);
             }
         }
 
         #[test]
         fn systematic_draws_have_the_right_expectation(
-            weights in prop::collection::vec(0.01..1.0f64, 1..8), draws in 1u64..12,
+            weights in prop::collection::vec(0.01..1.0f64, 1..8), selected in 1u64..12,
         ) {
             // The mean over a fine grid of positions is the integral up to a grid cell per break.
             let order: Vec<u32> = (0..weights.len() as u32).collect();
@@ -340,12 +341,12 @@ mod tests {
             let mut mean = vec![0.0; weights.len()];
             for cell in 0..cells {
                 let position = (f64::from(cell) + 0.5) / f64::from(cells);
-                for (client, count) in systematic_at(&weights, &order, draws, position).unwrap() {
+                for (client, count) in systematic_at(&weights, &order, selected, position).unwrap() {
                     mean[client as usize] += f64::from(count) / f64::from(cells);
                 }
             }
             for (mean, weight) in mean.iter().zip(&weights) {
-                prop_assert!((mean - draws as f64 * weight).abs() < 2.1 / f64::from(cells));
+                prop_assert!((mean - selected as f64 * weight).abs() < 2.1 / f64::from(cells));
             }
         }
     }

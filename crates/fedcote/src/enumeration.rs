@@ -15,9 +15,9 @@ const MAX_TERMS: f64 = 1e9;
 /// ```
 /// assert_eq!(fedcote::enumeration::multisets(20, 10), 20_030_010.0);
 /// ```
-pub fn multisets(clients: usize, draws: u64) -> f64 {
+pub fn multisets(clients: usize, selected: u64) -> f64 {
     let mut count = 1.0;
-    for k in 1..=draws {
+    for k in 1..=selected {
         count *= (clients as f64 - 1.0 + k as f64) / k as f64;
         if count.is_infinite() {
             break;
@@ -27,10 +27,10 @@ pub fn multisets(clients: usize, draws: u64) -> f64 {
 }
 
 /// The effective appearance by Proposition 2.
-pub fn appearance(selection: &[f64], failure: &[f64], draws: u64) -> Result<Vec<f64>, Error> {
+pub fn appearance(selection: &[f64], failure: &[f64], selected: u64) -> Result<Vec<f64>, Error> {
     let mut sums = vec![0.0; selection.len()];
     let mut arrived = 0.0;
-    enumerate(selection, failure, draws, |multiset| {
+    enumerate(selection, failure, selected, |multiset| {
         arrived += multiset.probability;
         for (&client, share) in multiset.clients.iter().zip(multiset.shares) {
             sums[client] += multiset.probability * share;
@@ -49,12 +49,12 @@ pub fn appearance(selection: &[f64], failure: &[f64], draws: u64) -> Result<Vec<
 pub fn gradient(
     selection: &[f64],
     failure: &[f64],
-    draws: u64,
+    selected: u64,
     cotangent: &[f64],
 ) -> Result<Vec<f64>, Error> {
     check_length("cotangent", selection.len(), cotangent.len())?;
     let mut sums = vec![0.0; selection.len()];
-    enumerate(selection, failure, draws, |multiset| {
+    enumerate(selection, failure, selected, |multiset| {
         let shares = multiset.clients.iter().zip(multiset.shares);
         let value: f64 = shares.map(|(&client, share)| cotangent[client] * share).sum();
         // ∂Pr/∂s_i = Pr · n_i / s_i; a client drawn n times is n entries of the list.
@@ -66,15 +66,15 @@ pub fn gradient(
 }
 
 /// The effective appearance by Proposition 3, for two draws or more.
-pub fn proposition_3(selection: &[f64], failure: &[f64], draws: u64) -> Result<Vec<f64>, Error> {
-    check(selection, failure, draws)?;
+pub fn proposition_3(selection: &[f64], failure: &[f64], selected: u64) -> Result<Vec<f64>, Error> {
+    check(selection, failure, selected)?;
     let clients = selection.len();
-    if draws < 2 || (clients as f64).powf(draws as f64) > MAX_TERMS {
+    if selected < 2 || (clients as f64).powf(selected as f64) > MAX_TERMS {
         let legal = "at least 2 and small enough to enumerate";
-        return Err(Error::Parameter { name: "selected", legal, value: draws as f64 });
+        return Err(Error::Parameter { name: "selected", legal, value: selected as f64 });
     }
     let mut excess = vec![0.0; clients];
-    let mut tuple = vec![0; draws as usize - 2];
+    let mut tuple = vec![0; selected as usize - 2];
     loop {
         let probability: f64 = tuple.iter().map(|&j: &usize| selection[j]).product();
         let mut product = 1.0;
@@ -110,24 +110,24 @@ struct Multiset<'a> {
 fn enumerate(
     selection: &[f64],
     failure: &[f64],
-    draws: u64,
+    selected: u64,
     mut visit: impl FnMut(Multiset<'_>),
 ) -> Result<(), Error> {
-    check(selection, failure, draws)?;
-    let terms = multisets(selection.len(), draws);
+    check(selection, failure, selected)?;
+    let terms = multisets(selection.len(), selected);
     if terms > MAX_TERMS {
         let legal = "small enough to enumerate (10^9 multisets)";
-        return Err(Error::Parameter { name: "selected", legal, value: draws as f64 });
+        return Err(Error::Parameter { name: "selected", legal, value: selected as f64 });
     }
-    let draws = draws as usize;
+    let selected = selected as usize;
     // 1 / (K C(K−1, k))
-    let mut factors = vec![1.0 / draws as f64];
-    for k in 1..draws {
-        factors.push(factors[k - 1] * k as f64 / (draws - k) as f64);
+    let mut factors = vec![1.0 / selected as f64];
+    for k in 1..selected {
+        factors.push(factors[k - 1] * k as f64 / (selected - k) as f64);
     }
-    let mut clients = vec![0; draws];
-    let mut shares = vec![0.0; draws];
-    let mut symmetric = vec![0.0; draws + 1];
+    let mut clients = vec![0; selected];
+    let mut shares = vec![0.0; selected];
+    let mut symmetric = vec![0.0; selected + 1];
     loop {
         let product: f64 = clients.iter().map(|&client| failure[client]).product();
         if product < 1.0 {
@@ -141,7 +141,7 @@ fn enumerate(
             }
             let mut probability = 1.0;
             let mut copies = 0.0;
-            for place in 0..draws {
+            for place in 0..selected {
                 let client = clients[place];
                 let repeated = place > 0 && clients[place - 1] == client;
                 copies = if repeated { copies + 1.0 } else { 1.0 };

@@ -3,8 +3,8 @@
 use fedcote_support::readable;
 use thiserror::Error;
 
-/// The largest number of draws a round, `K`.
-pub const MAX_DRAWS: u64 = 1_000_000_000;
+/// The largest number of draws per round, `K`.
+pub const MAX_SELECTED: u64 = 1_000_000_000;
 
 /// Why a request was refused. Each displays as one line: what, where, what to do.
 #[derive(Debug, Clone, PartialEq, Error)]
@@ -38,7 +38,7 @@ pub enum Error {
     },
     /// The number of draws is out of range.
     #[error("selected: must be from 1 to 1000000000, is {0}")]
-    Draws(u64),
+    Selected(u64),
     /// A parameter is out of its range.
     #[error("{name}: must be {legal}, is {}", readable(*value))]
     Parameter {
@@ -75,6 +75,12 @@ pub enum Error {
         /// What there is.
         known: &'static str,
     },
+    /// There is no client of this number.
+    #[error("there is no client {0}")]
+    NoSuchClient(u32),
+    /// Something is asked about a selection before there is one.
+    #[error("{0}: call select first")]
+    NotSelectedYet(&'static str),
     /// Nobody that may be selected can ever arrive.
     #[error("failure: nobody who may be selected can ever arrive (every failure probability is 1)")]
     NobodyArrives,
@@ -108,8 +114,8 @@ impl SettingError {
 }
 
 /// Checks the number of draws.
-pub(crate) fn check_draws(draws: u64) -> Result<(), Error> {
-    if (1..=MAX_DRAWS).contains(&draws) { Ok(()) } else { Err(Error::Draws(draws)) }
+pub(crate) fn check_selected(selected: u64) -> Result<(), Error> {
+    if (1..=MAX_SELECTED).contains(&selected) { Ok(()) } else { Err(Error::Selected(selected)) }
 }
 
 /// Checks that `found` values were given where `expected` belong.

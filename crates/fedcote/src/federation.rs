@@ -14,7 +14,8 @@ const MAX_COUNT: f64 = 9_007_199_254_740_992.0;
 /// The smallest label count that is not zero.
 const MIN_COUNT: f64 = 1e-9;
 
-/// A description of a federation, not yet checked.
+/// A description of a federation, not yet checked: for clients with names, or counts that are one array already.
+/// [`Federation::new`] is shorter.
 ///
 /// ```
 /// use fedcote::FederationSpec;
@@ -46,6 +47,10 @@ pub struct FederationSpec {
 
 impl FederationSpec {
     /// Checks the description and derives weights and label shares from the counts.
+    ///
+    /// # Errors
+    /// When there is no client or no label, lengths do not fit, ids are not all different, or a count or failure
+    /// probability is out of its range.
     pub fn check(self) -> Result<Federation, Error> {
         let Self { ids, classes, mut counts, failure } = self;
         let clients = failure.len();
@@ -97,7 +102,7 @@ impl FederationSpec {
     }
 }
 
-/// A valid federation: arrays over clients, no allocation a client.
+/// A valid federation: arrays over clients, no allocation per client.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Federation {
     ids: Option<Ids>,
@@ -112,6 +117,42 @@ pub struct Federation {
 // A federation has at least one client, so there is no `is_empty`.
 #[allow(clippy::len_without_is_empty)]
 impl Federation {
+    /// The federation of clients with these label counts, one row per client, and these failure probabilities.
+    ///
+    /// ```
+    /// use fedcote::Federation;
+    ///
+    /// let federation = Federation::new([[30.0, 10.0], [0.0, 60.0]], [0.1, 0.5])?;
+    /// assert_eq!(federation.weights(), [0.4, 0.6]);
+    /// # Ok::<(), fedcote::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`FederationSpec::check`]; also when rows differ in length.
+    pub fn new<Row: AsRef<[f64]>>(
+        labels: impl IntoIterator<Item = Row>,
+        failure: impl Into<Vec<f64>>,
+    ) -> Result<Self, Error> {
+        let (mut counts, mut classes, failure) = (Vec::new(), None, failure.into());
+        let mut rows = 0;
+        for row in labels {
+            let row = row.as_ref();
+            rows += 1;
+            let expected = *classes.get_or_insert(row.len());
+            if row.len() != expected {
+                let found = row.len();
+                return Err(Error::Client {
+                    client: rows.to_string(),
+                    field: "labels",
+                    problem: format!("must be {expected} counts as for client 1, are {found}"),
+                });
+            }
+            counts.extend_from_slice(row);
+        }
+        check_length("failure", rows, failure.len())?;
+        FederationSpec { ids: None, classes: classes.unwrap_or(0), counts, failure }.check()
+    }
+
     /// The number of clients, `N ≥ 1`.
     pub fn len(&self) -> usize {
         self.weights.len()
@@ -161,6 +202,9 @@ impl Federation {
     }
 
     /// Replaces the failure probabilities, as when a network changes from round to round.
+    ///
+    /// # Errors
+    /// When there is not one for each client, or one is no probability.
     pub fn set_failure(&mut self, failure: Vec<f64>) -> Result<(), Error> {
         check_length("failure", self.len(), failure.len())?;
         check_failure(&failure, &|client| self.id(client).into_owned())?;
@@ -181,14 +225,20 @@ fn check_failure(failure: &[f64], name: &dyn Fn(usize) -> String) -> Result<(), 
 }
 
 fn check_counts(row: &[f64]) -> Result<(), String> {
+    check_range(row)?;
+    if row.iter().all(|&count| count == 0.0) {
+        return Err("are all 0: a client needs at least one sample".into());
+    }
+    Ok(())
+}
+
+/// Checks that every count is 0 or within the bounds.
+pub(crate) fn check_range(row: &[f64]) -> Result<(), String> {
     for (label, &count) in row.iter().enumerate() {
         if !(count == 0.0 || (MIN_COUNT..=MAX_COUNT).contains(&count)) {
             let found = readable(count);
             return Err(format!("[{label}] must be 0 or from 1e-9 to 2^53, is {found}"));
         }
-    }
-    if row.iter().all(|&count| count == 0.0) {
-        return Err("are all 0: a client needs at least one sample".into());
     }
     Ok(())
 }
@@ -289,6 +339,19 @@ mod tests {
             refusal(|spec| spec.failure.clear()),
             "clients: there must be at least one client"
         );
+    }
+
+    #[test]
+    fn rows_of_different_lengths_are_refused() {
+        let uneven = Federation::new([vec![1.0, 2.0], vec![3.0]], [0.0, 0.0]).unwrap_err();
+        assert_eq!(
+            uneven.to_string(),
+            "client \"2\": labels must be 2 counts as for client 1, are 1"
+        );
+        let short = Federation::new([[1.0], [3.0]], [0.0]).unwrap_err();
+        assert_eq!(short.to_string(), "failure: expected 2 values, found 1");
+        let nobody = Federation::new(Vec::<Vec<f64>>::new(), []).unwrap_err();
+        assert_eq!(nobody, Error::NoClients);
     }
 
     #[test]

@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn one_draw_is_its_own_answer() {
         let failure = [0.1, 0.9];
-        let model = Independent { failure: &failure, draws: 1 };
+        let model = Independent { failure: &failure, selected: 1 };
         let start = many_draws(&[0.3, 0.7], &failure);
         let found = invert(&model, &[0.3, 0.7], start, Limits::default()).expect("valid");
         assert_eq!(found.evaluations, 2);
@@ -190,7 +190,7 @@ mod tests {
     fn the_case_that_cycles_without_damping() {
         let failure = [0.0, 0.99];
         let target = [0.9, 0.1];
-        let model = Independent { failure: &failure, draws: 10 };
+        let model = Independent { failure: &failure, selected: 10 };
         let mut selection = many_draws(&target, &failure);
         let mut appearance = vec![0.0; 2];
         for _ in 0..200 {
@@ -207,16 +207,16 @@ mod tests {
     #[test]
     fn failures_up_to_one_in_a_billion_of_arriving() {
         let mut stream = Key::new(3, Purpose::Test).stream();
-        for draws in [2, 10, 1000, 1_000_000_000] {
+        for selected in [2, 10, 1000, 1_000_000_000] {
             for _ in 0..20 {
                 let mut target: Vec<f64> = (0..8).map(|_| 0.01 + stream.random::<f64>()).collect();
                 chunks::normalise(&mut target);
                 let failure: Vec<f64> =
                     (0..8).map(|_| 1.0 - 10f64.powf(-9.0 * stream.random::<f64>())).collect();
-                let model = Independent { failure: &failure, draws };
+                let model = Independent { failure: &failure, selected };
                 let start = many_draws(&target, &failure);
                 let found = invert(&model, &target, start, Limits::default()).expect("valid");
-                assert!(found.residual < 1e-9, "{draws} draws, {failure:?}: {}", found.residual);
+                assert!(found.residual < 1e-9, "{selected} draws, {failure:?}: {}", found.residual);
             }
         }
     }

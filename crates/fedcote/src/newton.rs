@@ -82,7 +82,7 @@ fn follow(
     limits: Limits,
 ) -> Result<Inversion, Error> {
     let clients = target.len();
-    let draws = model.draws as f64;
+    let selected = model.selected as f64;
     let mut best = start.clone();
     let mut here = start.clone();
     let way: Vec<f64> = target.iter().zip(&start.appearance).map(|(b, a)| b - a).collect();
@@ -100,7 +100,7 @@ fn follow(
         let mut passages: Vec<(f64, f64)> = (0..clients - 1)
             .map(|slot| {
                 cumulated += here.selection[slot];
-                ((draws * cumulated).fract(), direction * draws * borders[slot])
+                ((selected * cumulated).fract(), direction * selected * borders[slot])
             })
             .collect();
         passages.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -249,23 +249,23 @@ mod tests {
     /// A target and failures of all sizes, for so many clients and draws as the case says.
     fn case(number: u32) -> (Vec<f64>, Vec<f64>, u64) {
         let mut rng = Key::new(21, Purpose::Test).round(number).stream();
-        let (clients, draws) = (rng.random_range(2..30usize), rng.random_range(1..40u64));
+        let (clients, selected) = (rng.random_range(2..30usize), rng.random_range(1..40u64));
         let failure = (0..clients).map(|_| 0.95 * rng.random::<f64>()).collect();
         let mut target: Vec<f64> = (0..clients).map(|_| 0.02 - rng.random::<f64>().ln()).collect();
         crate::chunks::normalise(&mut target);
-        (target, failure, draws)
+        (target, failure, selected)
     }
 
     /// Inverts so many cases, checks that the residuals are those of the selections found, and counts the failures.
     fn missed(cases: u32, uploads: Uploads) -> usize {
         let missed = |&number: &u32| {
-            let (mut target, failure, draws) = case(number);
+            let (mut target, failure, selected) = case(number);
             if number % 3 == 0 {
                 target[0] = 0.0;
                 crate::chunks::normalise(&mut target);
             }
             let order: Vec<u32> = (0..target.len() as u32).rev().collect();
-            let model = Systematic { failure: &failure, draws, order: &order, uploads };
+            let model = Systematic { failure: &failure, selected, order: &order, uploads };
             let start = many_draws(&target, &failure);
             let found = invert_systematic(&model, &target, start, Limits::default()).unwrap();
             let appearance = model.checked(&found.selection).unwrap();

@@ -1,10 +1,11 @@
 //! How a round is played: how clients are drawn, and how their uploads travel.
 
+#[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};
 
 /// How `K` clients are drawn from the selection probabilities.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize), serde(rename_all = "kebab-case"))]
 pub enum Draws {
     /// One by one, with replacement, as in the paper.
     #[default]
@@ -14,8 +15,8 @@ pub enum Draws {
 }
 
 /// What one upload carries.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize), serde(rename_all = "kebab-case"))]
 pub enum Uploads {
     /// Every draw of a client is an upload of its own, as in the paper.
     #[default]

@@ -33,28 +33,28 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn equals_the_enumeration((selection, failure) in clients(6, 0.999), draws in 1u64..=5) {
-        let series = appearance(&selection, &failure, draws)?;
-        let enumerated = enumeration::appearance(&selection, &failure, draws)?;
+    fn equals_the_enumeration((selection, failure) in clients(6, 0.999), selected in 1u64..=5) {
+        let series = appearance(&selection, &failure, selected)?;
+        let enumerated = enumeration::appearance(&selection, &failure, selected)?;
         prop_assert!(largest_gap(&series, &enumerated) < 1e-13);
     }
 
     #[test]
-    fn equals_proposition_3((selection, failure) in clients(5, 0.99), draws in 2u64..=6) {
-        let series = appearance(&selection, &failure, draws)?;
-        let third = enumeration::proposition_3(&selection, &failure, draws)?;
+    fn equals_proposition_3((selection, failure) in clients(5, 0.99), selected in 2u64..=6) {
+        let series = appearance(&selection, &failure, selected)?;
+        let third = enumeration::proposition_3(&selection, &failure, selected)?;
         prop_assert!(largest_gap(&series, &third) < 1e-12);
     }
 
     #[test]
     fn equals_the_enumeration_with_clients_that_never_arrive(
-        (selection, mut failure) in clients(5, 0.9), draws in 1u64..=4,
+        (selection, mut failure) in clients(5, 0.9), selected in 1u64..=4,
     ) {
         failure[0] = 1.0;
         let live: f64 = selection[1..].iter().sum();
         prop_assume!(live > 0.0);
-        let series = appearance(&selection, &failure, draws)?;
-        let enumerated = enumeration::appearance(&selection, &failure, draws)?;
+        let series = appearance(&selection, &failure, selected)?;
+        let enumerated = enumeration::appearance(&selection, &failure, selected)?;
         prop_assert_eq!(series[0], 0.0);
         prop_assert!(largest_gap(&series, &enumerated) < 1e-13);
     }
@@ -67,26 +67,26 @@ proptest! {
 
     #[test]
     fn equal_failures_change_nothing(
-        (selection, _) in clients(30, 0.9), failure in 0.0..0.999_999_9, draws in 1u64..1000,
+        (selection, _) in clients(30, 0.9), failure in 0.0..0.999_999_9, selected in 1u64..1000,
     ) {
-        let found = appearance(&selection, &vec![failure; selection.len()], draws)?;
+        let found = appearance(&selection, &vec![failure; selection.len()], selected)?;
         prop_assert!(largest_gap(&found, &selection) < 1e-13);
     }
 
     #[test]
     fn who_fails_more_appears_less(
-        (selection, failure) in clients(8, 0.9), draws in 2u64..40, more in 0.01..0.09,
+        (selection, failure) in clients(8, 0.9), selected in 2u64..40, more in 0.01..0.09,
     ) {
         prop_assume!(selection[0] > 1e-3 && selection[0] < 0.999);
-        let before = appearance(&selection, &failure, draws)?;
+        let before = appearance(&selection, &failure, selected)?;
         let mut worse = failure;
         worse[0] += more;
-        prop_assert!(appearance(&selection, &worse, draws)?[0] < before[0]);
+        prop_assert!(appearance(&selection, &worse, selected)?[0] < before[0]);
     }
 
     #[test]
     fn the_gradient_equals_differences(
-        (selection, failure) in clients(6, 0.97), draws in 1u64..200, dead in any::<bool>(),
+        (selection, failure) in clients(6, 0.97), selected in 1u64..200, dead in any::<bool>(),
         cotangent in prop::collection::vec(-1.0..1.0f64, 6),
     ) {
         let mut failure = failure;
@@ -96,9 +96,9 @@ proptest! {
         let n = selection.len();
         prop_assume!(n > 1 && selection.iter().all(|&s| s > 0.01));
         let cotangent = &cotangent[..n];
-        let slope = gradient(&selection, &failure, draws, cotangent)?;
+        let slope = gradient(&selection, &failure, selected, cotangent)?;
         let value = |selection: &[f64]| -> f64 {
-            let found = appearance(selection, &failure, draws).expect("valid");
+            let found = appearance(selection, &failure, selected).expect("valid");
             found.iter().zip(cotangent).map(|(b, v)| b * v).sum()
         };
         // Along e_0 − e_1, with the error of a central difference of fourth order.
@@ -117,13 +117,13 @@ proptest! {
 
     #[test]
     fn the_gradient_equals_the_enumeration_s(
-        (selection, failure) in clients(5, 0.95), draws in 2u64..=4,
+        (selection, failure) in clients(5, 0.95), selected in 2u64..=4,
         cotangent in prop::collection::vec(-1.0..1.0f64, 5),
     ) {
         prop_assume!(selection.iter().all(|&s| s > 0.0));
         let cotangent = &cotangent[..selection.len()];
-        let slope = gradient(&selection, &failure, draws, cotangent)?;
-        let other = enumeration::gradient(&selection, &failure, draws, cotangent)?;
+        let slope = gradient(&selection, &failure, selected, cotangent)?;
+        let other = enumeration::gradient(&selection, &failure, selected, cotangent)?;
         // Off the simplex the two continue differently: compare up to a constant.
         let shift = slope[0] - other[0];
         for (a, b) in slope.iter().zip(&other) {
@@ -137,14 +137,14 @@ fn monte_carlo_of_draws_failures_and_retries() {
     let selection = simplex(&[1.0, 2.0, 3.0, 4.0, 2.0]);
     let failure = [0.0, 0.9, 0.5, 0.95, 1.0];
     let rounds = 200_000;
-    for draws in [1, 2, 4, 9] {
+    for selected in [1, 2, 4, 9] {
         let mut sum = [0.0; 5];
         let mut squares = [0.0; 5];
-        let mut stream = Key::new(1, Purpose::Test).round(draws).stream();
+        let mut stream = Key::new(1, Purpose::Test).round(selected).stream();
         for _ in 0..rounds {
             // Draw; redraw when all drawn are dead.
             let drawn: Vec<usize> = loop {
-                let drawn: Vec<usize> = (0..draws)
+                let drawn: Vec<usize> = (0..selected)
                     .map(|_| {
                         let mut point: f64 = stream.random();
                         selection
@@ -178,14 +178,14 @@ fn monte_carlo_of_draws_failures_and_retries() {
                 squares[client] += share[client] * share[client];
             }
         }
-        let expected = appearance(&selection, &failure, u64::from(draws)).expect("valid");
+        let expected = appearance(&selection, &failure, u64::from(selected)).expect("valid");
         for client in 0..5 {
             let mean = sum[client] / f64::from(rounds);
             let variance = squares[client] / f64::from(rounds) - mean * mean;
             let error = (variance / f64::from(rounds)).sqrt();
             assert!(
                 (mean - expected[client]).abs() <= 4.5 * error + 1e-12,
-                "client {client}, {draws} draws: {mean} ± {error}, expected {}",
+                "client {client}, {selected} draws: {mean} ± {error}, expected {}",
                 expected[client]
             );
         }
@@ -196,8 +196,9 @@ fn monte_carlo_of_draws_failures_and_retries() {
 fn proposition_5_the_gap_to_one_more_draw_shrinks() {
     let selection = [0.1, 0.2, 0.3, 0.4];
     let failure = [0.0, 0.3, 0.6, 0.9];
-    let at: Vec<Vec<f64>> =
-        (1..40).map(|draws| appearance(&selection, &failure, draws).expect("valid")).collect();
+    let at: Vec<Vec<f64>> = (1..40)
+        .map(|selected| appearance(&selection, &failure, selected).expect("valid"))
+        .collect();
     let gaps: Vec<f64> = at.windows(2).map(|pair| largest_gap(&pair[0], &pair[1])).collect();
     assert!(gaps.windows(2).all(|pair| pair[1] < pair[0]), "{gaps:?}");
 }
@@ -235,11 +236,11 @@ fn many_draws_approach_the_limit() {
     let selection = [0.2, 0.3, 0.5];
     let failure = [0.1, 0.999_999, 0.7];
     let mass: f64 = selection.iter().zip(failure).map(|(s, e)| s * (1.0 - e)).sum();
-    for draws in [100_000, 1_000_000_000] {
-        let found = appearance(&selection, &failure, draws).expect("valid");
+    for selected in [100_000, 1_000_000_000] {
+        let found = appearance(&selection, &failure, selected).expect("valid");
         for client in 0..3 {
             let limit = selection[client] * (1.0 - failure[client]) / mass;
-            assert!((found[client] / limit - 1.0).abs() < 5.0 / draws as f64);
+            assert!((found[client] / limit - 1.0).abs() < 5.0 / selected as f64);
         }
     }
 }
@@ -274,8 +275,8 @@ fn the_same_bits_on_any_number_of_threads() {
 
 #[test]
 fn requests_that_make_no_sense_are_refused() {
-    let text = |selection: &[f64], failure: &[f64], draws| {
-        appearance(selection, failure, draws).expect_err("must be refused").to_string()
+    let text = |selection: &[f64], failure: &[f64], selected| {
+        appearance(selection, failure, selected).expect_err("must be refused").to_string()
     };
     assert_eq!(text(&[1.0], &[0.0], 0), "selected: must be from 1 to 1000000000, is 0");
     assert_eq!(
@@ -287,7 +288,7 @@ fn requests_that_make_no_sense_are_refused() {
     assert_eq!(text(&[1.0], &[f64::NAN], 1), "failure: entry 0 must be from 0 to 1, is NaN");
     assert_eq!(text(&[1.0], &[], 1), "failure: expected 1 values, found 0");
     assert_eq!(text(&[], &[], 1), "clients: there must be at least one client");
-    for draws in [1, 5] {
-        assert!(text(&[1.0, 0.0], &[1.0, 0.0], draws).starts_with("failure: nobody"));
+    for selected in [1, 5] {
+        assert!(text(&[1.0, 0.0], &[1.0, 0.0], selected).starts_with("failure: nobody"));
     }
 }

@@ -34,18 +34,17 @@ fn federation(clients: usize, worst: f64, seed: u32) -> Federation {
 fn everybody_eligible_appears_by_weight_whatever_the_procedure() {
     for seed in 0..20 {
         let federation = federation(20, 0.8, seed);
-        for (draws_kind, uploads) in PROCEDURES {
-            let options = Options { draws_kind, uploads, ..Options::default() };
-            let solution = select(&federation, 10, &options, None).expect("valid");
+        for (draws, uploads) in PROCEDURES {
+            let options = Options::new().with_draws(draws).with_uploads(uploads);
+            let solution = select(&federation, 10, &options).expect("valid");
             assert!(solution.warnings.is_empty(), "{:?}", solution.warnings);
             assert!(solution.optimality < 1e-9);
             for (appearance, weight) in solution.appearance.iter().zip(federation.weights()) {
                 assert!((appearance - weight).abs() < 1e-9);
             }
             // The evaluation of what was found agrees.
-            let evaluation =
-                evaluate_for(&federation, 10, &solution.selection, (draws_kind, uploads))
-                    .expect("valid");
+            let evaluation = evaluate_for(&federation, 10, &solution.selection, (draws, uploads))
+                .expect("valid");
             assert_eq!(evaluation.appearance, solution.appearance);
         }
     }
@@ -54,7 +53,7 @@ fn everybody_eligible_appears_by_weight_whatever_the_procedure() {
 #[test]
 fn the_procedure_matters() {
     let federation = federation(20, 0.8, 1);
-    let plain = select(&federation, 10, &Options::default(), None).expect("valid");
+    let plain = select(&federation, 10, &Options::default()).expect("valid");
     for procedure in &PROCEDURES[1..] {
         let found = evaluate_for(&federation, 10, &plain.selection, *procedure).expect("valid");
         let worst = found
@@ -74,13 +73,13 @@ fn independent_draws_with_one_upload_a_client_are_inverted() {
     let mut missed = 0;
     for case in 0..200 {
         let mut rng = Key::new(32, Purpose::Test).round(case).stream();
-        let (clients, draws) = (rng.random_range(2..20usize), rng.random_range(1..25u64));
+        let (clients, selected) = (rng.random_range(2..20usize), rng.random_range(1..25u64));
         let failure: Vec<f64> = (0..clients).map(|_| 0.9 * rng.random::<f64>()).collect();
         let mut target: Vec<f64> = (0..clients).map(|_| 0.1 + rng.random::<f64>()).collect();
         let total: f64 = target.iter().sum();
         target.iter_mut().for_each(|value| *value /= total);
         let (model, exact) =
-            Model::new((Draws::Independent, Uploads::PerClient), &failure, draws, &[]);
+            Model::new((Draws::Independent, Uploads::PerClient), &failure, selected, &[]);
         assert!(exact);
         let start = many_draws(&target, &failure);
         let found = model.invert(&target, start, Limits::default()).expect("valid");
@@ -97,10 +96,10 @@ fn independent_draws_with_one_upload_a_client_are_inverted() {
 #[test]
 fn too_large_a_problem_takes_the_closed_form_and_says_so() {
     let federation = federation(10_000, 0.8, 2);
-    let options = Options { uploads: Uploads::PerClient, ..Options::default() };
-    let solution = select(&federation, 1000, &options, None).expect("valid");
+    let options = Options::new().with_uploads(Uploads::PerClient);
+    let solution = select(&federation, 1000, &options).expect("valid");
     assert_eq!(solution.warnings, [Warning::ClosedForm]);
-    let closed = select(&federation, 1000, &Options::default(), None).expect("valid");
+    let closed = select(&federation, 1000, &Options::default()).expect("valid");
     assert_eq!(closed.selection, solution.selection);
     assert!(closed.warnings.is_empty());
 }

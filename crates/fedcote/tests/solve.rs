@@ -1,7 +1,10 @@
 //! The solvers: optimality, invariants, coverage, repairs.
 
 use fedcote::divergence::{label_divergence, weight_divergence};
-use fedcote::{Federation, FederationSpec, Method, Options, Warning, appearance, evaluate, select};
+use fedcote::{
+    Aim, Draws, Federation, FederationSpec, Method, Options, Uploads, Warning, appearance,
+    eligible, evaluate, evaluate_for, select, select_from, select_or_all,
+};
 use proptest::prelude::*;
 
 fn federation(classes: usize, counts: Vec<f64>, failure: Vec<f64>) -> Federation {
@@ -30,7 +33,7 @@ fn federations(most: usize, largest_failure: f64) -> impl Strategy<Value = Feder
 }
 
 fn options(threshold: f64, kappa: f64, efficiency: f64) -> Options {
-    Options { method: Method::Exact { kappa, efficiency }, threshold, ..Options::default() }
+    Options::new().with_method(Method::Exact { kappa, efficiency }).with_threshold(threshold)
 }
 
 /// The objective of the exact method.
@@ -50,9 +53,9 @@ proptest! {
 
     #[test]
     fn everybody_eligible_appears_by_weight(
-        federation in federations(40, 0.85), draws in prop_oneof![1u64..100, Just(1_000_000_000)],
+        federation in federations(40, 0.85), selected in prop_oneof![1u64..100, Just(1_000_000_000)],
     ) {
-        let solution = select(&federation, draws, &Options::default(), None)?;
+        let solution = select(&federation, selected, &Options::default())?;
         for (found, weight) in solution.appearance.iter().zip(federation.weights()) {
             prop_assert!((found - weight).abs() < 1e-9);
         }
@@ -63,15 +66,15 @@ proptest! {
 
     #[test]
     fn the_selection_leads_to_what_is_promised(
-        federation in federations(30, 1.0), draws in 1u64..60, threshold in 0.0..1.0,
+        federation in federations(30, 1.0), selected in 1u64..60, threshold in 0.0..1.0,
         kappa in prop_oneof![Just(1.0), Just(1000.0), Just(1e9)],
         efficiency in prop_oneof![Just(0.0), 0.0..3.0],
     ) {
         prop_assume!(federation.failure().iter().any(|&failure| failure < 1.0));
-        let solution = select(&federation, draws, &options(threshold, kappa, efficiency), None)?;
+        let solution = select(&federation, selected, &options(threshold, kappa, efficiency))?;
         let sum: f64 = solution.selection.iter().sum();
         prop_assert!((sum - 1.0).abs() < 1e-12);
-        let again = appearance::appearance(&solution.selection, federation.failure(), draws)?;
+        let again = appearance::appearance(&solution.selection, federation.failure(), selected)?;
         for (client, again) in again.into_iter().enumerate() {
             prop_assert!((again - solution.appearance[client]).abs() < 1e-12);
             prop_assert!((again - solution.target[client]).abs() < 1e-9);
@@ -88,7 +91,7 @@ proptest! {
         efficiency in prop_oneof![Just(0.0), 0.0..3.0],
     ) {
         // The problem is convex: a point that no exchange of appearance improves is the optimum.
-        let solution = select(&federation, 5, &options(threshold, kappa, efficiency), None)?;
+        let solution = select(&federation, 5, &options(threshold, kappa, efficiency))?;
         let best = joint(&federation, &solution.target, kappa, efficiency);
         for from in 0..federation.len() {
             for to in 0..federation.len() {
@@ -107,7 +110,7 @@ proptest! {
     #[test]
     fn no_label_is_lost_to_the_threshold(federation in federations(10, 1.0), threshold in 0.0..1.0) {
         prop_assume!(federation.failure().iter().any(|&failure| failure < 1.0));
-        let solution = select(&federation, 8, &options(threshold, 1000.0, 0.0), None)?;
+        let solution = select(&federation, 8, &options(threshold, 1000.0, 0.0))?;
         for label in 0..federation.classes() {
             let holds = |client: &usize| federation.labels(*client)[label] > 0.0;
             let alive = |client: &usize| federation.failure()[*client] < 1.0;
@@ -124,10 +127,10 @@ proptest! {
         federation in federations(20, 0.95), other in prop::collection::vec(0.0..0.95f64, 20),
     ) {
         let mut federation = federation;
-        let earlier = select(&federation, 10, &Options::default(), None)?;
+        let earlier = select(&federation, 10, &Options::default())?;
         federation.set_failure(other[..federation.len()].to_vec())?;
-        let cold = select(&federation, 10, &Options::default(), None)?;
-        let warm = select(&federation, 10, &Options::default(), Some(&earlier))?;
+        let cold = select(&federation, 10, &Options::default())?;
+        let warm = select_from(&federation, 10, &Options::default(), &earlier)?;
         for (a, b) in cold.selection.iter().zip(&warm.selection) {
             prop_assert!((a - b).abs() < 1e-9);
         }
@@ -135,16 +138,12 @@ proptest! {
 
     #[test]
     fn the_gradient_method_never_ends_above_its_start(
-        federation in federations(15, 0.9), draws in 1u64..20,
+        federation in federations(15, 0.9), selected in 1u64..20,
     ) {
-        let by_weight = |coverage| Options {
-            method: Method::Gradient { k_apx: None, max_steps: 0, tolerance: 1e-10 },
-            coverage,
-            ..Options::default()
-        };
-        let start = select(&federation, draws, &by_weight(true), None)?;
-        let options = Options { method: Method::GRADIENT, ..Options::default() };
-        let end = select(&federation, draws, &options, None)?;
+        let by_weight = |coverage| Options::new().with_method(Method::Gradient { k_apx: None, max_steps: 0, tolerance: 1e-10 }).with_coverage(coverage);
+        let start = select(&federation, selected, &by_weight(true))?;
+        let options = Options::new().with_method(Method::GRADIENT);
+        let end = select(&federation, selected, &options)?;
         prop_assert!(end.label_divergence <= start.label_divergence);
         prop_assert!((end.selection.iter().sum::<f64>() - 1.0).abs() < 1e-12);
         prop_assert!(end.selection.iter().all(|&selection| selection >= 0.0));
@@ -166,18 +165,18 @@ fn paper() -> Federation {
 #[test]
 fn the_gradient_method_reaches_what_the_exact_one_proves_possible() {
     let federation = paper();
-    let exact = select(&federation, 10, &options(0.85, 1e9, 0.0), None).expect("valid");
+    let exact = select(&federation, 10, &options(0.85, 1e9, 0.0)).expect("valid");
     assert!(exact.label_divergence < 1e-15, "{}", exact.label_divergence);
-    let gradient = Options { method: Method::GRADIENT, ..Options::default() };
-    let found = select(&federation, 10, &gradient, None).expect("valid");
+    let gradient = Options::new().with_method(Method::GRADIENT);
+    let found = select(&federation, 10, &gradient).expect("valid");
     let fedavg = evaluate(&federation, 10, federation.weights()).expect("valid");
     assert!(fedavg.label_divergence > 1e-3, "{}", fedavg.label_divergence);
     // Labels that always come together in nearly the same ratio make a narrow valley: slow, but five digits.
     assert!(found.label_divergence < 1e-5 * fedavg.label_divergence, "{}", found.label_divergence);
     // FedCote-II solves for fewer draws and is applied to more: close, not equal.
     let fewer = Method::Gradient { k_apx: Some(4), max_steps: 2000, tolerance: 1e-10 };
-    let fewer = Options { method: fewer, ..Options::default() };
-    let apx = select(&federation, 10, &fewer, None).expect("valid");
+    let fewer = Options::new().with_method(fewer);
+    let apx = select(&federation, 10, &fewer).expect("valid");
     assert!(apx.label_divergence > found.label_divergence);
     assert!(apx.label_divergence < fedavg.label_divergence);
 }
@@ -186,7 +185,7 @@ fn the_gradient_method_reaches_what_the_exact_one_proves_possible() {
 fn the_default_kappa_leaves_the_divergence_its_multipliers_predict() {
     // At the optimum ᾱ_c = α_g,c (1 − y_c/κ), so the label divergence is Σ α_g (y/κ)².
     let federation = paper();
-    let solution = select(&federation, 10, &options(0.5, 1000.0, 0.0), None).expect("valid");
+    let solution = select(&federation, 10, &options(0.5, 1000.0, 0.0)).expect("valid");
     let predicted: f64 = federation
         .global_labels()
         .iter()
@@ -207,7 +206,7 @@ fn restored_labels_are_warned_of_with_their_cost() {
         failure: vec![0.0, 0.9, 0.95],
     };
     let federation = spec.check().expect("valid");
-    let solution = select(&federation, 10, &options(0.85, 1e9, 0.0), None).expect("valid");
+    let solution = select(&federation, 10, &options(0.85, 1e9, 0.0)).expect("valid");
     assert_eq!(solution.eligible, [true, true, false]);
     // The other client always arrives, so every failed draw of b is an arrival lost.
     let lost = 10.0 * solution.selection[1] * 0.9;
@@ -221,15 +220,15 @@ fn restored_labels_are_warned_of_with_their_cost() {
         "label 1: no holder is within the threshold; client b is selected all the same, which costs "
     ));
 
-    let paper = Options { coverage: false, ..options(0.85, 1e9, 0.0) };
-    let solution = select(&federation, 10, &paper, None).expect("valid");
+    let paper = options(0.85, 1e9, 0.0).with_coverage(false);
+    let solution = select(&federation, 10, &paper).expect("valid");
     assert_eq!(solution.selection, [1.0, 0.0, 0.0]);
     assert_eq!(solution.warnings, [Warning::LabelLost { label: 1 }]);
 
-    let none = Options { threshold: 0.0, coverage: false, ..Options::default() };
+    let none = Options::new().with_threshold(0.0).with_coverage(false);
     let far = federation_of_failures(&[0.5, 0.6]);
     assert_eq!(
-        select(&far, 1, &none, None).expect_err("nobody").to_string(),
+        select(&far, 1, &none).expect_err("nobody").to_string(),
         "threshold: every client's failure probability is above 0; raise the threshold or allow label coverage"
     );
 }
@@ -242,28 +241,28 @@ fn federation_of_failures(failure: &[f64]) -> Federation {
 #[test]
 fn unreachable_labels_are_reported() {
     let federation = federation(2, vec![10.0, 0.0, 0.0, 10.0], vec![0.1, 1.0]);
-    let solution = select(&federation, 3, &Options::default(), None).expect("valid");
+    let solution = select(&federation, 3, &Options::default()).expect("valid");
     assert_eq!(solution.warnings, [Warning::LabelUnreachable { label: 1 }]);
     assert_eq!(solution.selection, [1.0, 0.0]);
     let nobody = federation_of_failures(&[1.0, 1.0]);
-    assert!(select(&nobody, 3, &Options::default(), None).is_err());
+    assert!(select(&nobody, 3, &Options::default()).is_err());
     assert!(evaluate(&nobody, 3, &[0.5, 0.5]).is_err());
 }
 
 #[test]
 fn homogeneous_counts_are_selected_by_weight() {
-    let gradient = Options { method: Method::GRADIENT, ..Options::default() };
+    let gradient = Options::new().with_method(Method::GRADIENT);
     // Counts that differ as chance would have it, and one client out of reach.
     let counts = vec![101.0, 99.0, 195.0, 205.0, 97.0, 103.0];
     let alike = federation(2, counts, vec![0.1, 0.8, 0.9]);
-    let solution = select(&alike, 4, &gradient, None).expect("valid");
+    let solution = select(&alike, 4, &gradient).expect("valid");
     assert!(matches!(solution.warnings[..], [Warning::Homogeneous { .. }]));
     assert_eq!(solution.selection[2], 0.0);
     assert!((solution.selection[0] - 1.0 / 3.0).abs() < 1e-15);
     // The same shares of a hundred times the samples are no accident.
     let counts = vec![10100.0, 9900.0, 19500.0, 20500.0, 9700.0, 10300.0];
     let different = federation(2, counts, vec![0.1, 0.8, 0.9]);
-    let solution = select(&different, 4, &gradient, None).expect("valid");
+    let solution = select(&different, 4, &gradient).expect("valid");
     assert!(solution.warnings.iter().all(|w| !matches!(w, Warning::Homogeneous { .. })));
 }
 
@@ -272,8 +271,7 @@ fn efficiency_trades_bias_for_arrivals() {
     let federation = paper();
     let mut last: Option<(f64, f64)> = None;
     for efficiency in [0.0, 0.1, 0.3, 1.0] {
-        let solution =
-            select(&federation, 10, &options(0.85, 1000.0, efficiency), None).expect("valid");
+        let solution = select(&federation, 10, &options(0.85, 1000.0, efficiency)).expect("valid");
         if let Some((arrivals, divergence)) = last {
             assert!(solution.expected_arrivals > arrivals);
             assert!(solution.weight_divergence > divergence);
@@ -285,13 +283,13 @@ fn efficiency_trades_bias_for_arrivals() {
 #[test]
 fn labels_nobody_has_and_single_clients_are_no_trouble() {
     let empty_label = federation(3, vec![10.0, 0.0, 5.0, 5.0, 0.0, 10.0], vec![0.2, 0.9]);
-    let solution = select(&empty_label, 5, &options(0.85, 1e9, 0.0), None).expect("valid");
+    let solution = select(&empty_label, 5, &options(0.85, 1e9, 0.0)).expect("valid");
     assert!(solution.optimality < 1e-7 && solution.label_divergence.is_finite());
     assert!(solution.warnings.is_empty());
     for method in [Method::EXACT, Method::GRADIENT] {
         let alone = federation_of_failures(&[0.84]);
-        let options = Options { method, ..Options::default() };
-        let solution = select(&alone, 5, &options, None).expect("valid");
+        let options = Options::new().with_method(method);
+        let solution = select(&alone, 5, &options).expect("valid");
         assert_eq!(solution.selection, [1.0]);
         assert!((solution.appearance[0] - 1.0).abs() < 1e-12);
     }
@@ -301,18 +299,17 @@ fn labels_nobody_has_and_single_clients_are_no_trouble() {
 fn parameters_out_of_range_are_refused() {
     let federation = paper();
     let refused = |options: Options| {
-        select(&federation, 10, &options, None).expect_err("must be refused").to_string()
+        select(&federation, 10, &options).expect_err("must be refused").to_string()
     };
     assert_eq!(refused(options(1.5, 1.0, 0.0)), "threshold: must be from 0 to 1, is 1.5");
     assert_eq!(refused(options(0.5, 0.0, 0.0)), "kappa: must be above 0 and finite, is 0");
     assert_eq!(refused(options(0.5, 1.0, -1.0)), "efficiency: must be from 0 to 1000000, is -1");
-    let gradient = |k_apx, tolerance| Options {
-        method: Method::Gradient { k_apx, max_steps: 10, tolerance },
-        ..Options::default()
+    let gradient = |k_apx, tolerance| {
+        Options::new().with_method(Method::Gradient { k_apx, max_steps: 10, tolerance })
     };
     assert_eq!(refused(gradient(Some(0), 1e-9)), "selected: must be from 1 to 1000000000, is 0");
     assert!(refused(gradient(None, f64::NAN)).starts_with("tolerance: must be"));
-    assert!(select(&federation, 0, &Options::default(), None).is_err());
+    assert!(select(&federation, 0, &Options::default()).is_err());
     assert!(evaluate(&federation, 10, &[1.0]).is_err());
 }
 
@@ -335,8 +332,8 @@ fn the_same_bits_on_any_number_of_threads() {
     let federation = federation(4, counts, failure);
     let run = |threads, method| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
-        let options = Options { method, ..Options::default() };
-        let solution = pool.install(|| select(&federation, 20, &options, None)).expect("valid");
+        let options = Options::new().with_method(method);
+        let solution = pool.install(|| select(&federation, 20, &options)).expect("valid");
         solution.selection.into_iter().map(f64::to_bits).collect::<Vec<_>>()
     };
     let few = Method::Gradient { k_apx: None, max_steps: 20, tolerance: 1e-12 };
@@ -348,7 +345,7 @@ fn the_same_bits_on_any_number_of_threads() {
 #[test]
 fn solutions_survive_saving() {
     let federation = paper();
-    let solution = select(&federation, 10, &Options::default(), None).expect("valid");
+    let solution = select(&federation, 10, &Options::default()).expect("valid");
     let text = serde_json::to_string(&solution).expect("serialisable");
     let again: fedcote::Solution = serde_json::from_str(&text).expect("the same shape");
     assert_eq!(again.eligible, solution.eligible);
@@ -367,8 +364,8 @@ fn the_homogeneous_branch_tells_how_far_from_optimal_it_is() {
     }
     .check()
     .unwrap();
-    let options = Options { method: Method::GRADIENT, ..Options::default() };
-    let solution = select(&federation, 10, &options, None).unwrap();
+    let options = Options::new().with_method(Method::GRADIENT);
+    let solution = select(&federation, 10, &options).unwrap();
     assert!(solution.warnings.iter().any(|w| matches!(w, Warning::Homogeneous { .. })));
     assert!(solution.optimality > 1e-3, "{}", solution.optimality);
 }
@@ -378,13 +375,118 @@ fn the_homogeneous_branch_tells_how_far_from_optimal_it_is() {
 fn a_few_samples_do_not_make_a_holder_of_a_label() {
     // Clients 0 and 1 hold label 0 but for one sample, client 2 holds label 1 and fails too often.
     let federation = federation(2, vec![999.0, 1.0, 999.0, 1.0, 0.0, 1000.0], vec![0.0, 0.1, 0.9]);
-    let solution = select(&federation, 10, &Options::default(), None).unwrap();
+    let solution = select(&federation, 10, &Options::default()).unwrap();
     assert!(solution.selection[2] > 0.0, "{:?}", solution.selection);
     assert!(matches!(&solution.warnings[..], [Warning::LabelRestored { label: 1, .. }]));
     assert!(solution.label_divergence < 1e-3, "{}", solution.label_divergence);
     // When no holder ever arrives, the few samples that do are better than nothing.
     let federation =
         self::federation(2, vec![1000.0, 0.0, 999.0, 1.0, 0.0, 1000.0], vec![0.0, 0.9, 1.0]);
-    let solution = select(&federation, 10, &Options::default(), None).unwrap();
+    let solution = select(&federation, 10, &Options::default()).unwrap();
     assert!(solution.selection[1] > 0.0 && solution.selection[2] == 0.0);
+}
+
+const PROCEDURES: [(Draws, Uploads); 4] = [
+    (Draws::Independent, Uploads::PerDraw),
+    (Draws::Independent, Uploads::PerClient),
+    (Draws::Systematic, Uploads::PerDraw),
+    (Draws::Systematic, Uploads::PerClient),
+];
+
+/// Some clients above the threshold, the only holders of label 2 among them.
+fn uneven() -> Federation {
+    let labels = [[40.0, 0.0, 0.0], [10.0, 30.0, 0.0], [0.0, 20.0, 0.0], [0.0, 5.0, 80.0]];
+    Federation::new(labels, [0.05, 0.4, 0.9, 0.95]).expect("valid")
+}
+
+#[test]
+fn freshness_draws_by_the_square_root_of_arrivals() {
+    let federation = uneven();
+    for (draws, uploads) in PROCEDURES {
+        let options = Options::new().with_draws(draws).with_uploads(uploads);
+        let appearance = select(&federation, 6, &options).expect("valid");
+        let fresh = select(&federation, 6, &options.with_aim(Aim::Freshness)).expect("valid");
+        // The same target, whatever the procedure; the server averages by it …
+        assert_eq!(fresh.target, appearance.target);
+        assert_eq!(fresh.appearance, fresh.target);
+        assert_eq!(fresh.label_divergence, label_divergence(&federation, &fresh.target));
+        assert_eq!(fresh.eligible, appearance.eligible);
+        assert!(fresh.optimality < 1e-12);
+        // … and s ∝ β / √(1 − ε).
+        let raw = fresh.target.iter().zip(federation.failure());
+        let raw: Vec<f64> = raw.map(|(target, failure)| target / (1.0 - failure).sqrt()).collect();
+        let total: f64 = raw.iter().sum();
+        for (found, raw) in fresh.selection.iter().zip(&raw) {
+            assert!((found - raw / total).abs() < 1e-15);
+        }
+        let arrivals: f64 = fresh
+            .selection
+            .iter()
+            .zip(federation.failure())
+            .map(|(s, e)| 6.0 * s * (1.0 - e))
+            .sum();
+        assert!((fresh.expected_arrivals - arrivals).abs() < 1e-14);
+    }
+}
+
+/// The simulator's `fedcote-memory` inverted the target for systematic draws and threw the selection away.
+#[test]
+fn regression_freshness_needs_no_model_of_the_draws() {
+    let clients = 100_000;
+    let counts = (0..clients).flat_map(|i| if i % 2 == 0 { [1.0, 0.0] } else { [0.0, 1.0] });
+    let failure = (0..clients).map(|i| 0.8 * (i as f64 / clients as f64)).collect();
+    let federation = federation(2, counts.collect(), failure);
+    let systematic = Options::new().with_draws(Draws::Systematic);
+    // Too large for the exact model, and `appearance` says so; `freshness` does not ask it.
+    let fresh = select(&federation, 100_000, &systematic.with_aim(Aim::Freshness)).expect("valid");
+    assert!(fresh.warnings.is_empty(), "{:?}", fresh.warnings);
+    let independent = Options::new().with_aim(Aim::Freshness);
+    assert_eq!(select(&federation, 100_000, &independent).expect("valid"), fresh);
+}
+
+#[test]
+fn exploration_gives_a_part_of_the_draws_to_everyone_by_weight() {
+    let federation = uneven();
+    for (draws, uploads) in PROCEDURES {
+        for aim in [Aim::Appearance, Aim::Freshness] {
+            let options = Options::new().with_draws(draws).with_uploads(uploads).with_aim(aim);
+            let plain = select(&federation, 6, &options).expect("valid");
+            let mixed = select(&federation, 6, &options.with_exploration(0.1)).expect("valid");
+            for client in 0..4 {
+                let wanted = 0.9 * plain.selection[client] + 0.1 * federation.weights()[client];
+                assert!((mixed.selection[client] - wanted).abs() < 1e-15);
+            }
+            assert_eq!((&mixed.target, &mixed.eligible), (&plain.target, &plain.eligible));
+            if aim == Aim::Appearance {
+                let procedure = (draws, uploads);
+                let again = evaluate_for(&federation, 6, &mixed.selection, procedure);
+                assert_eq!(mixed.appearance, again.expect("valid").appearance);
+            }
+        }
+    }
+    for wrong in [-0.1, 1.1, f64::NAN] {
+        let refused = select(&federation, 6, &Options::new().with_exploration(wrong));
+        assert!(refused.expect_err("refused").to_string().starts_with("exploration: must be from"));
+    }
+}
+
+#[test]
+fn who_is_eligible_is_as_the_solution_says_and_nobody_means_all_where_someone_must_be_asked() {
+    let federation = uneven();
+    for coverage in [true, false] {
+        for threshold in [0.01, 0.3, 0.85, 0.92, 1.0] {
+            let options = Options::new().with_threshold(threshold).with_coverage(coverage);
+            let found = select(&federation, 5, &options);
+            assert_eq!(
+                found.clone().map(|found| found.eligible),
+                eligible(&federation, &options),
+                "{threshold} {coverage}"
+            );
+            let lenient = select_or_all(&federation, 5, &options).expect("valid");
+            match found {
+                Ok(found) => assert_eq!(lenient, found),
+                Err(_) => assert_eq!(lenient.eligible, [true; 4]),
+            }
+        }
+    }
 }

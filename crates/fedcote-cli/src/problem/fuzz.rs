@@ -39,8 +39,8 @@ fn problems() {
         if federation.len() > 10 || draws > 50 {
             return;
         }
-        let options = fedcote::Options { threshold, ..Default::default() };
-        if let Ok(solution) = fedcote::select(&federation, draws, &options, None) {
+        let options = fedcote::Options::new().with_threshold(threshold);
+        if let Ok(solution) = fedcote::select(&federation, draws, &options) {
             let sum: f64 = solution.selection.iter().sum();
             assert!((sum - 1.0).abs() < 1e-9, "selection probabilities sum to {sum}");
             let sound = |s: &f64| (0.0..=1.0 + 1e-12).contains(s);

@@ -2,7 +2,7 @@
 
 use fedcote::draw::{self, Alias};
 use fedcote::random::Purpose;
-use fedcote::{Draws, Uploads};
+use fedcote::{Aim, Draws, Solution, Uploads};
 
 use crate::Error;
 use crate::part::{Count, Probabilities, RoundContext};
@@ -52,6 +52,39 @@ impl Drawing {
             let evaluation = fedcote::evaluate_for(federation, draws, &selection, procedure)?;
             (evaluation.appearance, evaluation.label_divergence)
         };
+        self.put(context, selection, appearance, target, label_divergence)
+    }
+
+    /// Puts in force what the solver found.
+    pub fn set_solution(
+        &mut self,
+        context: &RoundContext,
+        solution: Solution,
+        aim: Aim,
+    ) -> Result<(), Error> {
+        let Solution { selection, appearance, target, label_divergence, .. } = solution;
+        // Whether it describes this server: one that remembers, or one that averages what arrives. For systematic draws the
+        // solver leaves out clients that are not selected, which changes the last bits of the appearance.
+        let described = match aim {
+            Aim::Freshness => self.remembered,
+            Aim::Appearance => !self.remembered && self.draws == Draws::Independent,
+        };
+        if described {
+            self.put(context, selection, appearance, target, label_divergence)
+        } else {
+            self.set(context, selection, target)
+        }
+    }
+
+    fn put(
+        &mut self,
+        context: &RoundContext,
+        selection: Vec<f64>,
+        appearance: Vec<f64>,
+        target: Vec<f64>,
+        label_divergence: f64,
+    ) -> Result<(), Error> {
+        let federation = context.federation;
         let (alias, order) = match self.draws {
             Draws::Independent => (Some(Alias::new(&selection)?), Vec::new()),
             Draws::Systematic => {

@@ -2,7 +2,7 @@
 //! `fedcote` library, and solved again whenever the failure probabilities change. For a server with memory, whose weights
 //! see to the labels, those that keep the memory fresh.
 
-use fedcote::{Draws, Method, Options};
+use fedcote::{Aim, Draws, Method, Options};
 
 use super::drawing::Drawing;
 use crate::Error;
@@ -53,7 +53,7 @@ parameters! {
         /// Weight of label divergence against weight divergence.
         kappa: f64 = 1000.0, in 0.0..;
         /// Price of a failed draw.
-        efficiency: f64 = 0.0, in 0.0..=fedcote::solve::MAX_EFFICIENCY;
+        efficiency: f64 = 0.0, in 0.0..=fedcote::MAX_EFFICIENCY;
     }
 }
 
@@ -68,8 +68,6 @@ parameters! {
 /// Draws by FedCote.
 pub struct Fedcote {
     options: Options,
-    aim: AimKind,
-    exploration: f64,
     drawing: Drawing,
     warnings: Vec<String>,
 }
@@ -80,26 +78,26 @@ impl Fedcote {
             SolverKind::Exact(ExactSettings { kappa, efficiency }) => {
                 Method::Exact { kappa: *kappa, efficiency: *efficiency }
             }
-            SolverKind::Gradient(GradientSettings { k_apx }) => match Method::GRADIENT {
-                Method::Gradient { max_steps, tolerance, .. } => {
-                    Method::Gradient { k_apx: *k_apx, max_steps, tolerance }
-                }
-                other => other,
-            },
-        };
-        let options = Options {
-            method,
-            threshold: settings.threshold,
-            coverage: settings.coverage,
-            draws_kind: settings.draws,
-            uploads: scenario.observation.uploads,
+            SolverKind::Gradient(GradientSettings { k_apx }) => Method::gradient(*k_apx),
         };
         // Only who learns has something to explore.
         let exploration = match scenario.observation.knowledge {
             Knowledge::Known => 0.0,
             Knowledge::Estimated => scenario.server.exploration,
         };
-        Self { options, aim: settings.aim, exploration, drawing, warnings: Vec::new() }
+        let aim = match settings.aim {
+            AimKind::Appearance => Aim::Appearance,
+            AimKind::Freshness => Aim::Freshness,
+        };
+        let options = Options::new()
+            .with_method(method)
+            .with_threshold(settings.threshold)
+            .with_coverage(settings.coverage)
+            .with_draws(settings.draws)
+            .with_uploads(scenario.observation.uploads)
+            .with_aim(aim)
+            .with_exploration(exploration);
+        Self { options, drawing, warnings: Vec::new() }
     }
 }
 
@@ -108,29 +106,10 @@ impl Selection for Fedcote {
         if !self.drawing.stale(context) {
             return Ok(());
         }
-        let federation = context.federation;
-        let solve =
-            |options: &Options| fedcote::select(federation, context.world.draws(), options, None);
-        let solution = match solve(&self.options) {
-            // Leaving everyone out would leave nobody to ask.
-            Err(fedcote::Error::NobodyEligible(_)) => {
-                solve(&Options { threshold: 1.0, ..self.options })?
-            }
-            solved => solved?,
-        };
+        let selected = context.world.draws();
+        let solution = fedcote::select_or_all(context.federation, selected, &self.options)?;
         self.warnings = solution.warnings.iter().map(ToString::to_string).collect();
-        let mut selection = match self.aim {
-            AimKind::Appearance => solution.selection,
-            AimKind::Freshness => {
-                fedcote::freshness::selection(&solution.target, federation.failure())?
-            }
-        };
-        if self.exploration > 0.0 {
-            for (selection, weight) in selection.iter_mut().zip(federation.weights()) {
-                *selection += self.exploration * (weight - *selection);
-            }
-        }
-        self.drawing.set(context, selection, solution.target)
+        self.drawing.set_solution(context, solution, self.options.aim)
     }
 
     fn draw(&mut self, context: &RoundContext, redraw: u32) -> Result<Vec<Count>, Error> {

@@ -14,7 +14,7 @@
 use super::AppearanceModel;
 use super::series::{Mass, Series};
 use crate::chunks;
-use crate::error::{Error, check_draws, check_length, check_probabilities};
+use crate::error::{Error, check_length, check_probabilities, check_selected};
 
 /// `K` independent draws, each uploading on its own.
 #[derive(Debug, Clone, Copy)]
@@ -22,12 +22,12 @@ pub struct Independent<'a> {
     /// Failure probabilities, `ε`.
     pub failure: &'a [f64],
     /// Draws a round, `K`.
-    pub draws: u64,
+    pub selected: u64,
 }
 
 impl AppearanceModel for Independent<'_> {
     fn appearance(&self, selection: &[f64], out: &mut [f64]) -> Result<(), Error> {
-        if self.draws == 1 {
+        if self.selected == 1 {
             let live = Mass::of(selection, self.failure).live;
             if live <= 0.0 {
                 return Err(Error::NobodyArrives);
@@ -40,7 +40,7 @@ impl AppearanceModel for Independent<'_> {
             });
             return Ok(());
         }
-        let series = Series::new(selection, self.failure, self.draws)?;
+        let series = Series::new(selection, self.failure, self.selected)?;
         let factor = series.scale * series.redraw;
         chunks::fill(out, |first, chunk| {
             for (client, out) in (first..).zip(chunk) {
@@ -68,10 +68,10 @@ impl AppearanceModel for Independent<'_> {
 /// assert!((appearance[0] - 0.625).abs() < 1e-15);
 /// # Ok::<(), fedcote::Error>(())
 /// ```
-pub fn appearance(selection: &[f64], failure: &[f64], draws: u64) -> Result<Vec<f64>, Error> {
-    check(selection, failure, draws)?;
+pub fn appearance(selection: &[f64], failure: &[f64], selected: u64) -> Result<Vec<f64>, Error> {
+    check(selection, failure, selected)?;
     let mut out = vec![0.0; selection.len()];
-    Independent { failure, draws }.appearance(selection, &mut out)?;
+    Independent { failure, selected }.appearance(selection, &mut out)?;
     Ok(out)
 }
 
@@ -83,15 +83,15 @@ pub fn appearance(selection: &[f64], failure: &[f64], draws: u64) -> Result<Vec<
 pub fn gradient(
     selection: &[f64],
     failure: &[f64],
-    draws: u64,
+    selected: u64,
     cotangent: &[f64],
 ) -> Result<Vec<f64>, Error> {
-    check(selection, failure, draws)?;
+    check(selection, failure, selected)?;
     check_length("cotangent", selection.len(), cotangent.len())?;
-    if draws == 1 {
+    if selected == 1 {
         return single_draw_gradient(selection, failure, cotangent);
     }
-    let mut series = Series::new(selection, failure, draws)?;
+    let mut series = Series::new(selection, failure, selected)?;
     let terms = series.direct.len() + series.nodes.len();
     let mut moments = vec![0.0; terms];
     for part in chunks::map(selection.len(), |range| {
@@ -123,7 +123,7 @@ pub fn gradient(
     // A client that never arrives makes redraws more likely: ∂/∂S₁ of 1 / (1 − S₁^K).
     let all = series.direct.iter().chain(&series.nodes).zip(&moments);
     let total: f64 = all.map(|(term, moment)| term.weight * moment * term.value).sum();
-    let redraws = total * series.redraw * draws as f64 * series.dead.powf((draws - 1) as f64);
+    let redraws = total * series.redraw * selected as f64 * series.dead.powf((selected - 1) as f64);
     // With c_m worked into the slopes a client sums Σ ε^m (v (1−ε) g_m + slope_m + ε slope_next_m).
     for (term, moment) in series.direct.iter_mut().chain(&mut series.nodes).zip(moments) {
         term.slope *= moment;
@@ -169,8 +169,8 @@ fn single_draw_gradient(
 }
 
 /// Checks what a caller brings to a function over clients.
-pub(crate) fn check(selection: &[f64], failure: &[f64], draws: u64) -> Result<(), Error> {
-    check_draws(draws)?;
+pub(crate) fn check(selection: &[f64], failure: &[f64], selected: u64) -> Result<(), Error> {
+    check_selected(selected)?;
     if selection.is_empty() {
         return Err(Error::NoClients);
     }

@@ -53,22 +53,22 @@ impl<'a> Model<'a> {
     pub fn new(
         (kind, uploads): (Draws, Uploads),
         failure: &'a [f64],
-        draws: u64,
+        selected: u64,
         order: &'a [u32],
     ) -> (Self, bool) {
         let clients = failure.len();
         match (kind, uploads) {
-            (Draws::Systematic, _) if Systematic::work(clients, draws) <= SYSTEMATIC_WORK => {
-                (Self::Systematic(Systematic { failure, draws, order, uploads }), true)
+            (Draws::Systematic, _) if Systematic::work(clients, selected) <= SYSTEMATIC_WORK => {
+                (Self::Systematic(Systematic { failure, selected, order, uploads }), true)
             }
             (Draws::Independent, Uploads::PerClient)
-                if PerClient::work(clients, draws) <= PER_CLIENT_WORK =>
+                if PerClient::work(clients, selected) <= PER_CLIENT_WORK =>
             {
-                (Self::PerClient(PerClient { failure, draws }), true)
+                (Self::PerClient(PerClient { failure, selected }), true)
             }
             procedure => {
                 let exact = procedure == (Draws::Independent, Uploads::PerDraw);
-                (Self::Independent(Independent { failure, draws }), exact)
+                (Self::Independent(Independent { failure, selected }), exact)
             }
         }
     }
@@ -105,12 +105,12 @@ mod tests {
     fn large_problems_take_the_closed_form_and_say_so() {
         let failure = vec![0.5; 100_000];
         let order: Vec<u32> = (0..100_000).collect();
-        let exact = |kind, uploads, clients: usize, draws| {
-            Model::new((kind, uploads), &failure[..clients], draws, &order[..clients]).1
+        let exact = |kind, uploads, clients: usize, selected| {
+            Model::new((kind, uploads), &failure[..clients], selected, &order[..clients]).1
         };
         use {Draws::*, Uploads::*};
-        for (clients, draws) in [(20, 10), (1000, 100), (100_000, 100_000)] {
-            assert!(exact(Independent, PerDraw, clients, draws));
+        for (clients, selected) in [(20, 10), (1000, 100), (100_000, 100_000)] {
+            assert!(exact(Independent, PerDraw, clients, selected));
         }
         for uploads in [PerDraw, PerClient] {
             assert!(exact(Systematic, uploads, 100_000, 100));

@@ -21,12 +21,11 @@
 //! With clients of failure probability 1, draws of none but them are repeated: all is divided by `1 − S₁^K`, `S₁` being
 //! their selection. Cost: `N` × nodes in `t` × points on the circle × terms of the series.
 
-use rayon::prelude::*;
-
 use super::AppearanceModel;
 use super::gram;
 use super::series::Mass;
-use crate::error::{Error, check_draws, check_length, check_probabilities};
+use crate::chunks;
+use crate::error::{Error, check_length, check_probabilities, check_selected};
 use crate::special;
 
 /// What is lost at most when the series ends.
@@ -38,7 +37,7 @@ pub struct PerClient<'a> {
     /// Failure probabilities, `ε`.
     pub failure: &'a [f64],
     /// Draws a round, `K`.
-    pub draws: u64,
+    pub selected: u64,
 }
 
 impl PerClient<'_> {
@@ -55,7 +54,7 @@ impl PerClient<'_> {
     /// # Ok::<(), fedcote::Error>(())
     /// ```
     pub fn checked(&self, selection: &[f64]) -> Result<Vec<f64>, Error> {
-        check_draws(self.draws)?;
+        check_selected(self.selected)?;
         super::check_selection(selection)?;
         check_length("failure", selection.len(), self.failure.len())?;
         check_probabilities("failure", self.failure)?;
@@ -66,9 +65,9 @@ impl PerClient<'_> {
 
     /// The cost of an evaluation, in units of roughly 0.1 µs: clients × nodes × points, more for few draws, whose series
     /// are longer.
-    pub fn work(clients: usize, draws: u64) -> f64 {
-        let (nodes, points) = (special::unit_rule_len(draws), points(draws).len());
-        (clients * nodes * points) as f64 * (1.0 + 30.0 / draws as f64)
+    pub fn work(clients: usize, selected: u64) -> f64 {
+        let (nodes, points) = (special::unit_rule_len(selected), points(selected).len());
+        (clients * nodes * points) as f64 * (1.0 + 30.0 / selected as f64)
     }
 }
 
@@ -81,14 +80,14 @@ impl AppearanceModel for PerClient<'_> {
         // Who is never drawn changes nothing.
         let drawn: Vec<usize> = (0..selection.len()).filter(|&i| selection[i] > 0.0).collect();
         let sum = Sum {
-            draws: self.draws as f64,
+            selected: self.selected as f64,
             selection: drawn.iter().map(|&i| selection[i] / total).collect(),
             failure: drawn.iter().map(|&i| self.failure[i]).collect(),
-            rule: special::unit_rule(self.draws),
-            points: points(self.draws),
+            rule: special::unit_rule(self.selected),
+            points: points(self.selected),
         };
         let somebody = if live < total {
-            -(self.draws as f64 * (-live / total).ln_1p()).exp_m1()
+            -(self.selected as f64 * (-live / total).ln_1p()).exp_m1()
         } else {
             1.0
         };
@@ -119,7 +118,7 @@ impl AppearanceModel for PerClient<'_> {
 
 /// What all terms of the series have in common.
 struct Sum {
-    draws: f64,
+    selected: f64,
     selection: Vec<f64>,
     failure: Vec<f64>,
     /// `(1 − t, weight)`.
@@ -136,8 +135,7 @@ impl Sum {
             .iter()
             .map(|&(m, _)| self.failure.iter().map(|&f| power(f, m)).collect())
             .collect();
-        let parts: Vec<Vec<f64>> =
-            self.points.par_iter().map(|&point| self.at(point, block, &powers)).collect();
+        let parts = chunks::each(&self.points, |&point| self.at(point, block, &powers));
         let mut sum = vec![0.0; self.selection.len()];
         for part in parts {
             sum.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
@@ -148,18 +146,19 @@ impl Sum {
     /// What one point on the circle adds.
     fn at(&self, point: (f64, f64), block: &[(f64, f64)], powers: &[Vec<f64>]) -> Vec<f64> {
         let (angle, point_weight) = point;
-        let (draws, clients) = (self.draws, self.selection.len());
+        let (selected, clients) = (self.selected, self.selection.len());
         let (sine, half) = (angle.sin(), (0.5 * angle).sin());
         let fall = -2.0 * half * half; // cos θ − 1
         // z e^{−iKθ} / K, and what scaling by e^{−K} leaves of K! K^{−K}.
-        let phase = Complex::polar(point_weight * draws * scale(draws), (1.0 - draws) * angle);
+        let phase =
+            Complex::polar(point_weight * selected * scale(selected), (1.0 - selected) * angle);
         // e^{s (z − K)}, e^{s (z t − K)}, e^{−s K}
         let whole: Vec<Complex> = self
             .selection
             .iter()
-            .map(|s| Complex::polar((s * draws * fall).exp(), s * draws * sine))
+            .map(|s| Complex::polar((s * selected * fall).exp(), s * selected * sine))
             .collect();
-        let constant: Vec<f64> = self.selection.iter().map(|s| (-s * draws).exp()).collect();
+        let constant: Vec<f64> = self.selection.iter().map(|s| (-s * selected).exp()).collect();
         let mut part = vec![Complex::ZERO; clients];
         let mut factors = vec![Complex::ZERO; clients];
         let mut sum = vec![0.0; clients];
@@ -167,7 +166,7 @@ impl Sum {
             // t e^{iθ} − 1
             let (real, imaginary) = (fall - complement * (1.0 + fall), (1.0 - complement) * sine);
             for (part, s) in part.iter_mut().zip(&self.selection) {
-                *part = Complex::polar((s * draws * real).exp(), s * draws * imaginary);
+                *part = Complex::polar((s * selected * real).exp(), s * selected * imaginary);
             }
             for ((_, term_weight), powers) in block.iter().zip(powers) {
                 let mut product = phase.scaled(weight * term_weight);
@@ -199,13 +198,13 @@ impl Sum {
 }
 
 /// Half of the points on the circle that count, with their weights.
-fn points(draws: u64) -> Vec<(f64, f64)> {
-    let draws = draws as f64;
-    let half = ((22.0 * draws).sqrt() + 10.0).ceil();
+fn points(selected: u64) -> Vec<(f64, f64)> {
+    let selected = selected as f64;
+    let half = ((22.0 * selected).sqrt() + 10.0).ceil();
     let all = 2.0 * half + 1.0;
     let matters = |angle: f64| {
-        let exponent = draws * (angle.cos().max(0.0) - 1.0);
-        (exponent + (draws * scale(draws)).ln()) > -46.0
+        let exponent = selected * (angle.cos().max(0.0) - 1.0);
+        (exponent + (selected * scale(selected)).ln()) > -46.0
     };
     let angle = |k: u32| 2.0 * std::f64::consts::PI * f64::from(k) / all;
     let weight = |k: u32| if k == 0 { 1.0 / all } else { 2.0 / all };
@@ -213,15 +212,15 @@ fn points(draws: u64) -> Vec<(f64, f64)> {
 }
 
 /// `K! e^K / K^K`, about `√(2πK)`.
-fn scale(draws: f64) -> f64 {
-    if draws < 32.0 {
-        return (libm::lgamma(draws + 1.0) - draws * draws.ln() + draws).exp();
+fn scale(selected: f64) -> f64 {
+    if selected < 32.0 {
+        return (libm::lgamma(selected + 1.0) - selected * selected.ln() + selected).exp();
     }
-    let inverse = 1.0 / draws;
+    let inverse = 1.0 / selected;
     let square = inverse * inverse;
     let stirling =
         inverse * (1.0 / 12.0 - square * (1.0 / 360.0 - square * (1.0 / 1260.0 - square / 1680.0)));
-    (2.0 * std::f64::consts::PI * draws).sqrt() * stirling.exp()
+    (2.0 * std::f64::consts::PI * selected).sqrt() * stirling.exp()
 }
 
 /// A complex number.
@@ -274,7 +273,7 @@ mod tests {
     use proptest::prelude::*;
 
     /// The definition, slowly: all multisets of draws with their multinomial probabilities, all outcomes.
-    fn by_lists(selection: &[f64], failure: &[f64], draws: u32) -> Vec<f64> {
+    fn by_lists(selection: &[f64], failure: &[f64], selected: u32) -> Vec<f64> {
         fn visit(
             client: usize,
             left: u32,
@@ -305,7 +304,7 @@ mod tests {
             }
         }
         let mut sums = (vec![0.0; selection.len()], 0.0);
-        visit(0, draws, 1.0, &mut Vec::new(), (selection, failure), &mut sums);
+        visit(0, selected, 1.0, &mut Vec::new(), (selection, failure), &mut sums);
         sums.0.iter().map(|sum| sum / sums.1).collect()
     }
 
@@ -317,15 +316,15 @@ mod tests {
             failure in prop::collection::vec(prop_oneof![
                 Just(0.0), Just(1.0), 0.0..1.0f64, 0.99..1.0f64, Just(1.0 - 1e-9)
             ], 6),
-            draws in 1u32..7,
+            selected in 1u32..7,
         ) {
             let total: f64 = weights.iter().sum();
             prop_assume!(total > 0.0);
             let selection: Vec<f64> = weights.iter().map(|w| w / total).collect();
             let failure = &failure[..weights.len()];
             prop_assume!((0..weights.len()).any(|i| failure[i] < 1.0 && selection[i] > 0.0));
-            let found = PerClient { failure, draws: draws.into() }.checked(&selection).unwrap();
-            let expected = by_lists(&selection, failure, draws);
+            let found = PerClient { failure, selected: selected.into() }.checked(&selection).unwrap();
+            let expected = by_lists(&selection, failure, selected);
             for (found, expected) in found.iter().zip(&expected) {
                 prop_assert!((found - expected).abs() < 1e-11, "{} {}", found, expected);
             }
@@ -335,14 +334,14 @@ mod tests {
 
     #[test]
     fn agrees_with_simulation() {
-        for (clients, draws) in [(3, 2), (5, 4), (20, 10), (8, 20), (4, 300)] {
+        for (clients, selected) in [(3, 2), (5, 4), (20, 10), (8, 20), (4, 300)] {
             let (failure, selection) =
                 (oracle::failures(clients, 5), oracle::selection(clients, 6));
-            let exact = PerClient { failure: &failure, draws }.checked(&selection).unwrap();
+            let exact = PerClient { failure: &failure, selected }.checked(&selection).unwrap();
             assert!((exact.iter().sum::<f64>() - 1.0).abs() < 1e-12);
             let alias = Alias::new(&selection).unwrap();
             oracle::simulate(&exact, &failure, Uploads::PerClient, |rng| {
-                alias.draws(draws, rng).unwrap()
+                alias.draws(selected, rng).unwrap()
             });
         }
     }
@@ -350,8 +349,8 @@ mod tests {
     #[test]
     fn no_failures_or_one_draw_leave_the_selection_as_it_is() {
         let selection = oracle::selection(9, 1);
-        for (failure, draws) in [(vec![0.0; 9], 500), (oracle::failures(9, 3), 1)] {
-            let found = PerClient { failure: &failure, draws }.checked(&selection).unwrap();
+        for (failure, selected) in [(vec![0.0; 9], 500), (oracle::failures(9, 3), 1)] {
+            let found = PerClient { failure: &failure, selected }.checked(&selection).unwrap();
             for (found, expected) in found.iter().zip(&selection) {
                 assert!((found - expected).abs() < 1e-13, "{found} {expected}");
             }
@@ -363,15 +362,15 @@ mod tests {
         // K → ∞: every client holds its share of the draws, so the counts are K·s, which systematic draws give.
         let (failure, selection) = (oracle::failures(6, 8), oracle::selection(6, 9));
         let order = [0, 1, 2, 3, 4, 5];
-        let draws = 10_000_000;
+        let selected = 10_000_000;
         let systematic = super::super::Systematic {
             failure: &failure,
-            draws,
+            selected,
             order: &order,
             uploads: Uploads::PerClient,
         };
         let limit = systematic.checked(&selection).unwrap();
-        let found = PerClient { failure: &failure, draws }.checked(&selection).unwrap();
+        let found = PerClient { failure: &failure, selected }.checked(&selection).unwrap();
         assert!((found.iter().sum::<f64>() - 1.0).abs() < 1e-12);
         for (found, limit) in found.iter().zip(&limit) {
             assert!((found - limit).abs() < 1e-6, "{found} {limit}");
@@ -380,7 +379,7 @@ mod tests {
 
     #[test]
     fn nobody_to_wait_for_is_an_error() {
-        let model = PerClient { failure: &[1.0, 0.5], draws: 3 };
+        let model = PerClient { failure: &[1.0, 0.5], selected: 3 };
         assert_eq!(model.checked(&[1.0, 0.0]), Err(Error::NobodyArrives));
         assert!(model.checked(&[0.9, 0.0]).is_err());
     }

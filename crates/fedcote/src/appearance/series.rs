@@ -50,19 +50,19 @@ pub struct Series {
 
 impl Series {
     /// Sums the series for `draws ≥ 2`. The caller has checked its input.
-    pub fn new(selection: &[f64], failure: &[f64], draws: u64) -> Result<Self, Error> {
+    pub fn new(selection: &[f64], failure: &[f64], selected: u64) -> Result<Self, Error> {
         let Mass { total, live, worst } = Mass::of(selection, failure);
         if live <= 0.0 {
             return Err(Error::NobodyArrives);
         }
         let scale = 1.0 / total;
         let (live, dead) = (live * scale, (total - live).max(0.0) * scale);
-        let draws = draws as f64;
-        let redraw = if dead > 0.0 { -1.0 / (draws * (-live).ln_1p()).exp_m1() } else { 1.0 };
+        let selected = selected as f64;
+        let redraw = if dead > 0.0 { -1.0 / (selected * (-live).ln_1p()).exp_m1() } else { 1.0 };
         let mut series = Self { direct: Vec::new(), nodes: Vec::new(), scale, redraw, dead };
 
         // Beyond term m the remainder is at most term_m(ε_max) · q / (1 − q), relative to any client's sum.
-        let log_ratio = worst.ln() * if dead > 0.0 { 1.0 } else { draws };
+        let log_ratio = worst.ln() * if dead > 0.0 { 1.0 } else { selected };
         let remainder = log_ratio.exp() / -log_ratio.exp_m1();
         let mut reached = 0.0;
         let mut lost = 0.0;
@@ -75,7 +75,7 @@ impl Series {
                     return Ok(series);
                 }
                 let index = (start as usize + offset) as f64;
-                let term = Term::new(index, 1.0, dead, moment, drop, lost, draws);
+                let term = Term::new(index, 1.0, dead, moment, drop, lost, selected);
                 lost += drop;
                 series.direct.push(term);
                 reached += power * term.value;
@@ -95,7 +95,7 @@ impl Series {
                 if moment == 0.0 {
                     return Ok(series);
                 }
-                let term = Term::new(index, weight, dead, moment, drop, lost, draws);
+                let term = Term::new(index, weight, dead, moment, drop, lost, selected);
                 series.nodes.push(term);
                 last = (index * worst.ln()).exp() * term.value;
                 reached += weight * last;
@@ -133,31 +133,31 @@ impl Term {
         live: f64,
         drop: f64,
         lost: f64,
-        draws: f64,
+        selected: f64,
     ) -> Self {
         let moment = dead + live;
         let log_moment = if moment > 0.5 { (-lost).ln_1p() } else { moment.ln() };
         // M_{m+1} = M_m (1 − x)
         let x = (drop / moment).min(1.0);
         let log_ratio = (-x).ln_1p();
-        let geometric = if x > 0.0 { -(draws * log_ratio).exp_m1() / x } else { draws };
+        let geometric = if x > 0.0 { -(selected * log_ratio).exp_m1() / x } else { selected };
         // Σ k (1−x)^{k−1}: by its quotient, or by its expansion where that would cancel.
-        let weighted = if draws * x > 1e-3 {
-            (geometric - draws * ((draws - 1.0) * log_ratio).exp()) / x
+        let weighted = if selected * x > 1e-3 {
+            (geometric - selected * ((selected - 1.0) * log_ratio).exp()) / x
         } else {
             let mut sum = 0.0;
-            let mut binomial = draws * (draws - 1.0) / 2.0;
+            let mut binomial = selected * (selected - 1.0) / 2.0;
             for j in 2..9 {
                 let order = f64::from(j);
                 sum += (order - 1.0) * binomial;
-                binomial *= -x * (draws - order) / (order + 1.0);
+                binomial *= -x * (selected - order) / (order + 1.0);
             }
             sum
         };
-        let power = ((draws - 1.0) * log_moment).exp();
+        let power = ((selected - 1.0) * log_moment).exp();
         let value = power * geometric;
         let slope_next = power / moment * weighted;
-        let slope = (draws - 1.0) * value / moment - (1.0 - x) * slope_next;
+        let slope = (selected - 1.0) * value / moment - (1.0 - x) * slope_next;
         Self { index, weight, value, slope, slope_next }
     }
 }

@@ -29,7 +29,7 @@
 use super::AppearanceModel;
 use crate::Uploads;
 use crate::draw::check_order;
-use crate::error::{Error, check_draws, check_length, check_probabilities};
+use crate::error::{Error, check_length, check_probabilities, check_selected};
 use crate::pair::Pair;
 use crate::special;
 
@@ -39,7 +39,7 @@ pub struct Systematic<'a> {
     /// Failure probabilities, `ε`.
     pub failure: &'a [f64],
     /// Draws a round, `K`.
-    pub draws: u64,
+    pub selected: u64,
     /// The order of the clients on the cumulative selection; see [`crate::draw::label_order`].
     pub order: &'a [u32],
     /// What uploads when a client is drawn more than once.
@@ -65,7 +65,7 @@ impl Systematic<'_> {
     /// # Ok::<(), fedcote::Error>(())
     /// ```
     pub fn checked(&self, selection: &[f64]) -> Result<Vec<f64>, Error> {
-        check_draws(self.draws)?;
+        check_selected(self.selected)?;
         super::check_selection(selection)?;
         check_length("failure", selection.len(), self.failure.len())?;
         check_probabilities("failure", self.failure)?;
@@ -76,15 +76,15 @@ impl Systematic<'_> {
     }
 
     /// Clients times nodes of the quadrature: the cost of an evaluation, in units of roughly 0.1 µs.
-    pub fn work(clients: usize, draws: u64) -> f64 {
-        clients as f64 * special::unit_rule_len(draws) as f64
+    pub fn work(clients: usize, selected: u64) -> f64 {
+        clients as f64 * special::unit_rule_len(selected) as f64
     }
 }
 
 impl AppearanceModel for Systematic<'_> {
     fn appearance(&self, selection: &[f64], out: &mut [f64]) -> Result<(), Error> {
-        let nodes = nodes(self.draws);
-        let Walk { mut counts, passages } = Walk::new(selection, self.order, self.draws);
+        let nodes = nodes(self.selected);
+        let Walk { mut counts, passages } = Walk::new(selection, self.order, self.selected);
         let mut list = List::new(self, &nodes);
         for (&client, &count) in self.order.iter().zip(&counts) {
             list.change(client, (0, count), |_, _, _| {});
@@ -142,8 +142,8 @@ impl Systematic<'_> {
     /// of `N`. `None` when rounding merges two borders, or with clients that never arrive.
     pub(crate) fn jacobian(&self, selection: &[f64]) -> Option<Vec<Vec<f64>>> {
         let clients = self.order.len();
-        let nodes = nodes(self.draws);
-        let Walk { mut counts, passages } = Walk::new(selection, self.order, self.draws);
+        let nodes = nodes(self.selected);
+        let Walk { mut counts, passages } = Walk::new(selection, self.order, self.selected);
         if passages.len() + 1 != clients || self.failure.contains(&1.0) {
             return None;
         }
@@ -174,8 +174,8 @@ impl Systematic<'_> {
                 counts[slot] = to;
             }
             let after = shares(&list, &counts, &slopes);
-            let draws = self.draws as f64;
-            columns[slot] = before.iter().zip(&after).map(|(b, a)| draws * (b - a)).collect();
+            let selected = self.selected as f64;
+            columns[slot] = before.iter().zip(&after).map(|(b, a)| selected * (b - a)).collect();
             before = after;
         }
         Some(columns)
@@ -192,20 +192,20 @@ struct Walk {
 
 impl Walk {
     /// The same arithmetic as [`crate::draw::systematic_at`], so that both agree on every list.
-    fn new(selection: &[f64], order: &[u32], draws: u64) -> Self {
+    fn new(selection: &[f64], order: &[u32], selected: u64) -> Self {
         let total: f64 = order.iter().map(|&client| selection[client as usize]).sum();
         let mut counts = Vec::with_capacity(order.len());
         let mut passages = Vec::with_capacity(order.len());
         let (mut before, mut cumulated) = (0, 0.0);
         for (slot, &client) in (0..).zip(order) {
             cumulated += selection[client as usize];
-            let points = draws as f64 * (cumulated / total);
+            let points = selected as f64 * (cumulated / total);
             // The count before its passage; a border on a whole number is passed at once.
-            let below = if cumulated < total && points < draws as f64 {
+            let below = if cumulated < total && points < selected as f64 {
                 passages.push((points.fract(), slot));
                 points.floor() as u64 + 1
             } else {
-                draws
+                selected
             };
             counts.push(below - before);
             before = below;
@@ -228,12 +228,12 @@ struct Node {
     weight: f64,
 }
 
-fn nodes(draws: u64) -> Vec<Node> {
+fn nodes(selected: u64) -> Vec<Node> {
     let node = |(complement, weight): (f64, f64)| {
         let log = (-complement).ln_1p();
         Node { log, value: log.exp(), complement, weight }
     };
-    special::unit_rule(draws).into_iter().map(node).collect()
+    special::unit_rule(selected).into_iter().map(node).collect()
 }
 
 /// A list of draws: what its generating function `P` needs.
@@ -299,21 +299,21 @@ impl Systematic<'_> {
     /// `ln F(t)` and its derivative for a client with this many draws.
     #[inline]
     fn factor(&self, failure: f64, count: u64, node: &Node) -> (f64, f64) {
-        let draws = count as f64;
-        let rate = draws * (1.0 - failure);
+        let selected = count as f64;
+        let rate = selected * (1.0 - failure);
         if count == 0 {
             (0.0, 0.0)
         } else if count == 1 || self.uploads == Uploads::PerDraw {
             // One upload a draw: the power of a linear function.
             let missing = (1.0 - failure) * node.complement;
             if missing < 0.5 {
-                (draws * (-missing).ln_1p(), rate / (1.0 - missing))
+                (selected * (-missing).ln_1p(), rate / (1.0 - missing))
             } else {
                 let value = failure + (1.0 - failure) * node.value;
-                (draws * value.ln(), rate / value)
+                (selected * value.ln(), rate / value)
             }
         } else {
-            let all = draws * node.log;
+            let all = selected * node.log;
             let log = log_upload(failure, all);
             (log, rate * (all - node.log - log).exp())
         }

@@ -20,13 +20,15 @@
 //! # Ok::<(), fedcote::Error>(())
 //! ```
 
+#[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};
 
 use super::{check, check_prior, check_strength};
 use crate::{Error, special};
 
 /// Beta–Bernoulli with forgetting; see the [module](self).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 pub struct Beta {
     retention: f64,
     prior: f64,
@@ -65,8 +67,25 @@ impl Beta {
         self.last.resize(clients, self.round);
     }
 
+    /// Whether the parts of a restored state fit together.
+    #[cfg(feature = "serde")]
+    pub(super) fn fits(&self) -> bool {
+        let Self { retention, prior, strength, .. } = *self;
+        let clients = self.failed.len();
+        let counts = self.failed.iter().chain(&self.arrived);
+        Self::new(0, retention, prior, strength).is_ok()
+            && self.arrived.len() == clients
+            && self.last.len() == clients
+            && self.round < u32::MAX
+            && self.last.iter().all(|&last| last <= self.round)
+            && counts.into_iter().all(|count| (0.0..f64::INFINITY).contains(count))
+    }
+
     /// What is left by now of the evidence on a client: failures and arrivals.
     fn evidence(&self, client: usize) -> (f64, f64) {
+        if self.failed[client] == 0.0 && self.arrived[client] == 0.0 {
+            return (0.0, 0.0); // never observed: nothing to forget, and a power costs
+        }
         let left = self.retention.powf(f64::from(self.round - self.last[client]));
         (self.failed[client] * left, self.arrived[client] * left)
     }

@@ -8,6 +8,7 @@
 //!
 //! starting from the prior. A client that is not asked keeps its estimate however long that lasts.
 
+#[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};
 
 use super::{check, check_prior};
@@ -17,7 +18,8 @@ use crate::Error;
 const LARGEST: f64 = 1.0 - 1e-6;
 
 /// Exponential forgetting; see the [module](self).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 pub struct Exponential {
     rate: f64,
     prior: f64,
@@ -33,6 +35,13 @@ impl Exponential {
         check("rate", rate, rate > 0.0 && rate <= 1.0, "a number in (0, 1]")?;
         check_prior(prior)?;
         Ok(Self { rate, prior, failure: vec![prior; clients] })
+    }
+
+    /// Whether the parts of a restored state fit together.
+    #[cfg(feature = "serde")]
+    pub(super) fn fits(&self) -> bool {
+        Self::new(0, self.rate, self.prior).is_ok()
+            && self.failure.iter().all(|failure| (0.0..=1.0).contains(failure))
     }
 
     /// The number of clients.

@@ -7,7 +7,7 @@
 //! | [`beta`] | by rounds | posterior mean under a beta prior, with a credible interval |
 //!
 //! All hold many clients at once, give the prior for a client never observed, and stay below 1 for one that
-//! has always failed. Call [`Estimator::tick`] once a round, after the round's observations. A tick costs
+//! has always failed. Call [`Estimator::tick`] once per round, after the round's observations. A tick costs
 //! nothing for clients that were not asked: forgetting is worked out when an estimate is read.
 //!
 //! **Which to choose.** With a failure threshold, a client that once looked bad is not asked any more, so nothing
@@ -33,49 +33,54 @@ pub mod beta;
 pub mod exponential;
 pub mod window;
 
+#[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};
 
 pub use beta::Beta;
 pub use exponential::Exponential;
 pub use window::Window;
 
-use crate::Error;
+use crate::{Error, chunks};
 
 /// An estimator's name and parameters; parse a name to get its default parameters.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(Serialize, Deserialize),
+    serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)
+)]
 pub enum EstimatorKind {
     /// See [`window`].
     Window {
         /// How many rounds the window spans, the current one included; at least 1. Default 50.
-        #[serde(default = "default_rounds")]
+        #[cfg_attr(feature = "serde", serde(default = "default_rounds"))]
         rounds: u32,
         /// The estimate for a client never observed, in (0, 1). Default 0.5.
-        #[serde(default = "default_prior")]
+        #[cfg_attr(feature = "serde", serde(default = "default_prior"))]
         prior: f64,
         /// How many observations the prior is worth, above 0. Default 2.
-        #[serde(default = "default_strength")]
+        #[cfg_attr(feature = "serde", serde(default = "default_strength"))]
         strength: f64,
     },
     /// See [`exponential`].
     Exponential {
         /// The weight of the newest observation, in (0, 1]. Default 0.1.
-        #[serde(default = "default_rate")]
+        #[cfg_attr(feature = "serde", serde(default = "default_rate"))]
         rate: f64,
         /// The estimate for a client never observed, in (0, 1). Default 0.5.
-        #[serde(default = "default_prior")]
+        #[cfg_attr(feature = "serde", serde(default = "default_prior"))]
         prior: f64,
     },
     /// See [`beta`].
     Beta {
         /// What is left of an observation's weight after a round, in (0, 1]. Default 0.98.
-        #[serde(default = "default_retention")]
+        #[cfg_attr(feature = "serde", serde(default = "default_retention"))]
         retention: f64,
         /// The estimate for a client never observed, in (0, 1). Default 0.5.
-        #[serde(default = "default_prior")]
+        #[cfg_attr(feature = "serde", serde(default = "default_prior"))]
         prior: f64,
         /// How many observations the prior is worth, above 0. Default 2: every probability equally likely.
-        #[serde(default = "default_strength")]
+        #[cfg_attr(feature = "serde", serde(default = "default_strength"))]
         strength: f64,
     },
 }
@@ -153,8 +158,12 @@ impl EstimatorKind {
 }
 
 /// The state of an estimator of any kind: plain data, to be saved and restored.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "lowercase")]
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(Serialize, Deserialize),
+    serde(tag = "kind", rename_all = "lowercase")
+)]
 pub enum Estimator {
     /// A sliding window.
     Window(Window),
@@ -195,6 +204,16 @@ impl Estimator {
         }
     }
 
+    /// Whether the parts of a restored state fit together.
+    #[cfg(feature = "serde")]
+    pub(crate) fn fits(&self) -> bool {
+        match self {
+            Self::Window(window) => window.fits(),
+            Self::Exponential(exponential) => exponential.fits(),
+            Self::Beta(beta) => beta.fits(),
+        }
+    }
+
     /// Ends the current round.
     pub fn tick(&mut self) {
         match self {
@@ -218,7 +237,13 @@ impl Estimator {
 
     /// The estimated failure probabilities of all clients.
     pub fn failures(&self) -> Vec<f64> {
-        (0..self.clients()).map(|client| self.failure(client)).collect()
+        let mut failures = vec![0.0; self.clients()];
+        chunks::fill(&mut failures, |first, chunk| {
+            for (client, failure) in (first..).zip(chunk) {
+                *failure = self.failure(client);
+            }
+        });
+        failures
     }
 }
 

@@ -12,13 +12,15 @@
 
 use std::collections::VecDeque;
 
+#[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};
 
 use super::{check, check_prior, check_strength};
 use crate::Error;
 
 /// A sliding window over the last rounds; see the [module](self).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 pub struct Window {
     rounds: u32,
     prior: f64,
@@ -52,6 +54,25 @@ impl Window {
         let clients = clients.max(self.clients());
         self.observed.resize(clients, 0);
         self.failed.resize(clients, 0);
+    }
+
+    /// Whether the parts of a restored state fit together: the counts are those of the log.
+    #[cfg(feature = "serde")]
+    pub(super) fn fits(&self) -> bool {
+        let Ok(mut counted) = Self::new(self.clients(), self.rounds, self.prior, self.strength)
+        else {
+            return false;
+        };
+        for &(client, arrived) in self.log.iter().flatten() {
+            if client as usize >= self.clients() {
+                return false;
+            }
+            counted.observe(client as usize, arrived);
+        }
+        let rounds = 1..=self.rounds as usize;
+        rounds.contains(&self.log.len())
+            && counted.observed == self.observed
+            && counted.failed == self.failed
     }
 
     /// Takes note of one upload in the current round; panics when there is no such client.

@@ -7,6 +7,7 @@
 //! is left of a label, no selection could give it its share, and noise on reported counts gives everyone a few.
 
 use super::Warning;
+use crate::chunks;
 use crate::error::Error;
 use crate::federation::Federation;
 
@@ -26,13 +27,20 @@ pub struct Eligibility {
 /// For each label, the least failure probability of the clients with at least this share of it.
 fn least_failure(federation: &Federation, shares: &[f64]) -> Vec<f64> {
     let mut least = vec![f64::INFINITY; shares.len()];
-    for (client, &failure) in federation.failure().iter().enumerate() {
-        let labels = federation.labels(client).iter().zip(shares);
-        for (least, (label, share)) in least.iter_mut().zip(labels) {
-            if label >= share && failure < *least {
-                *least = failure;
+    for part in chunks::map(federation.len(), |range| {
+        let mut least = vec![f64::INFINITY; shares.len()];
+        for client in range {
+            let failure = federation.failure()[client];
+            let labels = federation.labels(client).iter().zip(shares);
+            for (least, (label, share)) in least.iter_mut().zip(labels) {
+                if label >= share && failure < *least {
+                    *least = failure;
+                }
             }
         }
+        least
+    }) {
+        least.iter_mut().zip(part).for_each(|(least, part)| *least = least.min(part));
     }
     least
 }
@@ -56,7 +64,11 @@ impl Eligibility {
         let holding: Vec<f64> = global.iter().map(|share| SUBSTANTIAL * share).collect();
         // Where no holder ever arrives, whoever has a few samples must do.
         let best = least_failure(federation, &holding);
-        let any = least_failure(federation, &vec![f64::MIN_POSITIVE; global.len()]);
+        let any = if best.iter().all(|&best| best < 1.0) {
+            best.clone()
+        } else {
+            least_failure(federation, &vec![f64::MIN_POSITIVE; global.len()])
+        };
         for (label, (best, any)) in best.into_iter().zip(any).enumerate() {
             let (best, enough) =
                 if best < 1.0 { (best, holding[label]) } else { (any, f64::MIN_POSITIVE) };
@@ -84,7 +96,12 @@ impl Eligibility {
     }
 
     /// All warnings, the restored labels' with what they cost under this selection.
-    pub fn warnings(self, federation: &Federation, draws: u64, selection: &[f64]) -> Vec<Warning> {
+    pub fn warnings(
+        self,
+        federation: &Federation,
+        selected: u64,
+        selection: &[f64],
+    ) -> Vec<Warning> {
         let failure = federation.failure();
         let mut taken_back = vec![false; if self.restored.is_empty() { 0 } else { failure.len() }];
         for &client in self.restored.iter().flat_map(|(_, clients)| clients) {
@@ -100,7 +117,7 @@ impl Eligibility {
             let lost =
                 |&client: &usize| selection[client] * (arriving / others - (1.0 - failure[client]));
             let arrivals_lost = if others > 0.0 {
-                draws as f64 * clients.iter().map(lost).sum::<f64>()
+                selected as f64 * clients.iter().map(lost).sum::<f64>()
             } else {
                 0.0
             };

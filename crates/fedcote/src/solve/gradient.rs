@@ -26,12 +26,12 @@ pub struct Descent {
 pub fn descend(
     federation: &Federation,
     eligible: &[bool],
-    draws: u64,
+    selected: u64,
     start: Vec<f64>,
     max_steps: usize,
     tolerance: f64,
 ) -> Result<Descent, Error> {
-    let model = Independent { failure: federation.failure(), draws };
+    let model = Independent { failure: federation.failure(), selected };
     let mut appearance = vec![0.0; start.len()];
     let mut objective = |selection: &[f64]| -> Result<(f64, Vec<f64>), Error> {
         model.appearance(selection, &mut appearance)?;
@@ -39,7 +39,7 @@ pub fn descend(
         Ok((label_divergence(federation, &appearance), cotangent))
     };
     let slope_at = |selection: &[f64], cotangent: &[f64]| {
-        gradient(selection, federation.failure(), draws, cotangent)
+        gradient(selection, federation.failure(), selected, cotangent)
     };
 
     let mut selection = start;

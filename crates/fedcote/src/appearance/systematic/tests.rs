@@ -12,14 +12,14 @@ fn by_lists(model: &Systematic, selection: &[f64]) -> Vec<f64> {
     let mut cumulated = 0.0;
     for &client in model.order {
         cumulated += selection[client as usize];
-        places.push((model.draws as f64 * cumulated).fract());
+        places.push((model.selected as f64 * cumulated).fract());
     }
     places.sort_by(f64::total_cmp);
     let mut appearance = vec![0.0; selection.len()];
     let mut live = 0.0;
     for pair in places.windows(2).filter(|pair| pair[1] - pair[0] > 1e-13) {
         let middle = 0.5 * (pair[0] + pair[1]);
-        let list = systematic_at(selection, model.order, model.draws, middle).unwrap();
+        let list = systematic_at(selection, model.order, model.selected, middle).unwrap();
         if let Some(shares) = oracle::shares(&list, model.failure, model.uploads) {
             live += pair[1] - pair[0];
             for (client, share) in shares {
@@ -41,7 +41,7 @@ proptest! {
         failure in prop::collection::vec(prop_oneof![
             Just(0.0), Just(1.0), 0.0..1.0f64, 0.999..1.0f64
         ], 7),
-        draws in 1u64..9,
+        selected in 1u64..9,
     ) {
         let clients = weights.len();
         let total: f64 = weights.iter().sum();
@@ -52,7 +52,7 @@ proptest! {
         prop_assume!(dead > 1e-6);
         let order: Vec<u32> = (0..clients as u32).rev().collect();
         for uploads in UPLOADS {
-            let model = Systematic { failure, draws, order: &order, uploads };
+            let model = Systematic { failure, selected, order: &order, uploads };
             let found = model.checked(&selection).unwrap();
             let expected = by_lists(&model, &selection);
             prop_assert!(close(&found, &expected, 1e-11), "{:?}\n{:?}", found, expected);
@@ -62,27 +62,27 @@ proptest! {
 
     #[test]
     fn equal_failures_leave_the_selection_as_it_is(
-        weights in prop::collection::vec(0.01..1.0f64, 2..40), draws in 1u64..400, failure in 0.0..0.99f64,
+        weights in prop::collection::vec(0.01..1.0f64, 2..40), selected in 1u64..400, failure in 0.0..0.99f64,
     ) {
         // One upload a draw: by symmetry among the draws of a list each has the share 1/K.
         let total: f64 = weights.iter().sum();
         let selection: Vec<f64> = weights.iter().map(|w| w / total).collect();
         let failure = vec![failure; weights.len()];
         let order: Vec<u32> = (0..weights.len() as u32).collect();
-        let model = Systematic { failure: &failure, draws, order: &order, uploads: Uploads::PerDraw };
+        let model = Systematic { failure: &failure, selected, order: &order, uploads: Uploads::PerDraw };
         prop_assert!(close(&model.checked(&selection).unwrap(), &selection, 1e-12));
     }
 
     #[test]
     fn appearances_sum_to_one(
-        weights in prop::collection::vec(0.0..1.0f64, 30..200), draws in 1u64..3000, seed in 0u32..1000,
+        weights in prop::collection::vec(0.0..1.0f64, 30..200), selected in 1u64..3000, seed in 0u32..1000,
     ) {
         let total: f64 = weights.iter().sum();
         let selection: Vec<f64> = weights.iter().map(|w| w / total).collect();
         let failure = oracle::failures(weights.len(), seed);
         let order: Vec<u32> = (0..weights.len() as u32).collect();
         for uploads in UPLOADS {
-            let model = Systematic { failure: &failure, draws, order: &order, uploads };
+            let model = Systematic { failure: &failure, selected, order: &order, uploads };
             let sum: f64 = model.checked(&selection).unwrap().iter().sum();
             prop_assert!((sum - 1.0).abs() < 1e-11, "{sum}");
         }
@@ -95,7 +95,7 @@ fn agrees_with_simulation() {
     let selection = oracle::selection(20, 2);
     let order: Vec<u32> = (0..20).map(|i| (i * 7) % 20).collect();
     for uploads in UPLOADS {
-        let model = Systematic { failure: &failure, draws: 10, order: &order, uploads };
+        let model = Systematic { failure: &failure, selected: 10, order: &order, uploads };
         let exact = model.checked(&selection).unwrap();
         oracle::simulate(&exact, &failure, uploads, |rng| {
             crate::draw::systematic(&selection, &order, 10, rng).unwrap()
@@ -111,7 +111,7 @@ fn tiny_selections_keep_their_relative_precision() {
     let failure = [0.9, 0.5, 0.2];
     let order = [0, 1, 2];
     let model =
-        Systematic { failure: &failure, draws: 2, order: &order, uploads: Uploads::PerDraw };
+        Systematic { failure: &failure, selected: 2, order: &order, uploads: Uploads::PerDraw };
     let found = model.checked(&selection).unwrap()[1];
     let shares = oracle::shares(&[(1, 1), (2, 1)], &failure, Uploads::PerDraw).unwrap();
     // The place of the client, not its share, is what rounding of the cumulative selection blurs.
@@ -127,7 +127,7 @@ fn many_draws_of_few_clients_approach_the_limit() {
     let (selection, failure) = ([0.2, 0.3, 0.5], [0.5, 0.9, 0.1]);
     let model = Systematic {
         failure: &failure,
-        draws: 1_000_000_000,
+        selected: 1_000_000_000,
         order: &[0, 1, 2],
         uploads: Uploads::PerDraw,
     };
@@ -140,9 +140,9 @@ fn many_draws_of_few_clients_approach_the_limit() {
 fn derivatives_agree_with_differences() {
     let failure = oracle::failures(9, 4);
     let order: Vec<u32> = (0..9).map(|i| (i * 4) % 9).collect();
-    for (draws, uploads) in [(3, UPLOADS[0]), (14, UPLOADS[1])] {
+    for (selected, uploads) in [(3, UPLOADS[0]), (14, UPLOADS[1])] {
         let selection = oracle::selection(9, 5);
-        let model = Systematic { failure: &failure, draws, order: &order, uploads };
+        let model = Systematic { failure: &failure, selected, order: &order, uploads };
         let columns = model.jacobian(&selection).unwrap();
         for (slot, column) in columns.iter().enumerate() {
             // The map is linear in between, so even large steps are exact while no passages meet.
@@ -165,7 +165,8 @@ fn derivatives_agree_with_differences() {
 
 #[test]
 fn wrong_requests_are_refused() {
-    let model = |failure, order| Systematic { failure, draws: 3, order, uploads: Uploads::PerDraw };
+    let model =
+        |failure, order| Systematic { failure, selected: 3, order, uploads: Uploads::PerDraw };
     assert_eq!(model(&[1.0, 1.0], &[0, 1]).checked(&[0.5, 0.5]), Err(Error::NobodyArrives));
     assert!(model(&[0.5, 2.0], &[0, 1]).checked(&[0.5, 0.5]).is_err());
     assert!(model(&[0.5, 0.5], &[1, 1]).checked(&[0.5, 0.5]).is_err());
