@@ -268,7 +268,7 @@ impl Engine {
             let client = selected[place].0;
             let own = self.local.correction(context, client);
             let job = context.world.job(context.round, client);
-            let correction = own.and(self.aggregation.correction(client));
+            let correction = own.and(self.aggregation.correction(context, client));
             Job { correction, start: self.local.start(client), ..job }
         };
         let mut jobs: Vec<Job> = places.iter().map(job).collect();

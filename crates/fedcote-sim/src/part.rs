@@ -129,8 +129,8 @@ pub trait Aggregation: State + Send + Sync {
     }
 
     /// What the server adds to the gradients of a client in this round, on top of the local rule.
-    fn correction(&self, client: u32) -> Correction<'_> {
-        let _ = client;
+    fn correction(&self, context: &RoundContext, client: u32) -> Correction<'_> {
+        let _ = (context, client);
         Correction::default()
     }
 

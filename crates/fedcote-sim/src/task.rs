@@ -5,6 +5,7 @@
 //! get. All jobs of a round reach the task at once, so that it may spread them over threads, put them into one batch
 //! on a GPU, or send them to other machines.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use fedcote::random::Key;
@@ -101,7 +102,7 @@ pub struct Job<'a> {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Correction<'a> {
     /// Factors and vectors of model size (control variates).
-    pub linear: Vec<(f32, &'a [f32])>,
+    pub linear: Vec<(f32, Cow<'a, [f32]>)>,
     /// The coefficient μ of the proximal term.
     pub proximal: f32,
 }
@@ -122,8 +123,8 @@ impl<'a> Correction<'a> {
 
     /// Adds the correction to a gradient at `weights`.
     pub fn apply(&self, weights: &[f32], global: &[f32], gradient: &mut [f32]) {
-        for &(factor, vector) in &self.linear {
-            crate::vector::add(gradient, factor, vector);
+        for (factor, vector) in &self.linear {
+            crate::vector::add(gradient, *factor, vector);
         }
         if self.proximal != 0.0 {
             for ((gradient, weight), global) in gradient.iter_mut().zip(weights).zip(global) {
@@ -154,8 +155,8 @@ mod tests {
     #[test]
     fn corrections_add_up_as_by_hand() {
         let (one, two) = ([1.0, 2.0], [10.0, 20.0]);
-        let linear = Correction { linear: vec![(0.5, &one)], proximal: 0.0 };
-        let proximal = Correction { linear: vec![(-1.0, &two)], proximal: 2.0 };
+        let linear = Correction { linear: vec![(0.5, one.as_slice().into())], proximal: 0.0 };
+        let proximal = Correction { linear: vec![(-1.0, two.as_slice().into())], proximal: 2.0 };
         assert!(Correction::default().is_empty() && !linear.is_empty() && !proximal.is_empty());
         let mut gradient = [1.0, 1.0];
         // 1 + 0.5·1 − 10 + 2·(3 − 1) and 1 + 0.5·2 − 20 + 2·(0 − 1)

@@ -1,10 +1,10 @@
 //! Every scheme against an independent implementation: the draws and arrivals of a run are replayed in f64 with rules
 //! written down again from their formulas, on softmax regression with whole local data sets as batches.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use fedcote_sim::scheme::{AggregationKind, LocalKind, NAMED, Named};
+use fedcote_sim::scheme::{AggregationKind, LocalKind, NAMED, Named, Scheme};
 use fedcote_sim::{Classification, Engine, Outcome, Scenario, World};
 
 const ROUNDS: u32 = 20;
@@ -93,6 +93,11 @@ struct Replay {
     control: Vector,
     controls: BTreeMap<usize, Vector>,
     updates: BTreeMap<usize, Vector>,
+    /// For control variates on the server: gradients, changes in nats, who is measured, how much is sent.
+    gradients: BTreeMap<usize, Vector>,
+    changes: Vector,
+    visited: BTreeSet<usize>,
+    sent: f64,
     /// Participation intervals: rounds since the last, and those that ended.
     intervals: Vec<(u32, Vec<u32>)>,
 }
@@ -119,13 +124,18 @@ impl Replay {
             control: zero,
             controls: BTreeMap::new(),
             updates: BTreeMap::new(),
+            gradients: BTreeMap::new(),
+            changes: Vec::new(),
+            visited: BTreeSet::new(),
+            sent: 1.0,
             intervals: vec![(0, Vec::new()); task.partition.len()],
         }
     }
 
     /// `None` for a local rule that is not written down here.
-    fn train(&self, client: usize, steps: u32, local: &LocalKind) -> Option<Vector> {
+    fn train(&self, client: usize, steps: u32, scheme: &Scheme) -> Option<Vector> {
         let zero = vec![0.0; self.global.len()];
+        let local = &scheme.local;
         let mut model = self.global.clone();
         for _ in 0..steps {
             let mut gradient = self.data.gradient(client, &model);
@@ -140,9 +150,58 @@ impl Replay {
                 }
                 _ => return None,
             }
+            if matches!(scheme.aggregation, AggregationKind::Control(_)) {
+                gradient = plus(&gradient, 1.0, &self.deviation(client, steps));
+            }
             model = plus(&model, -RATE, &gradient);
         }
         Some(model)
+    }
+
+    /// What the server adds to a client's gradients: nothing for one step, or before it was heard.
+    fn deviation(&self, client: usize, steps: u32) -> Vector {
+        let zero = vec![0.0; self.global.len()];
+        match self.gradients.get(&client) {
+            Some(own) if steps > 1 => plus(&zero, self.sent, &plus(&self.control, -1.0, own)),
+            _ => zero,
+        }
+    }
+
+    /// Control variates as gradients, worked out from what arrived.
+    fn control_step(
+        &mut self,
+        seen: &Seen,
+        clients: &[usize],
+        updates: &[Vector],
+        steps: &[f64],
+    ) -> Vector {
+        for ((&client, update), &steps) in clients.iter().zip(updates).zip(steps) {
+            let plain = plus(&vec![0.0; update.len()], -1.0 / (steps * RATE), update);
+            let gradient = plus(&plain, -1.0, &self.deviation(client, steps as u32));
+            if let Some(before) =
+                self.gradients.get(&client).filter(|_| self.visited.contains(&client))
+            {
+                let square: f64 = plus(&gradient, -1.0, before).iter().map(|x| x * x).sum();
+                self.changes.push(square * steps * RATE);
+            }
+            self.gradients.insert(client, gradient);
+            self.visited.insert(client);
+        }
+        let mut mean = 0.0;
+        for (at, change) in self.changes.iter().enumerate() {
+            mean += (change - mean) / (at + 1).min(20) as f64;
+        }
+        if self.changes.len() >= 20 && mean > 1.0 && self.sent > 0.0 {
+            self.sent = if self.sent / 2.0 < 0.2 { 0.0 } else { self.sent / 2.0 };
+            self.changes.clear();
+            self.visited.clear();
+        }
+        let known: f64 = self.gradients.keys().map(|&c| seen.target[c]).sum();
+        self.control = self.gradients.iter().fold(vec![0.0; self.global.len()], |sum, (&c, g)| {
+            plus(&sum, seen.target[c] / known, g)
+        });
+        let mean_steps = steps.iter().sum::<f64>() / steps.len() as f64;
+        plus(&self.global, -mean_steps * RATE, &self.control)
     }
 
     /// `None` for an aggregation that is not written down here.
@@ -210,6 +269,7 @@ impl Replay {
                 let all: Vec<Vector> = self.updates.values().cloned().collect();
                 plus(&old, 1.0, &combined(&factors, &all))
             }
+            AggregationKind::Control(_) => self.control_step(seen, &clients, &updates, steps),
             AggregationKind::VarianceReduced(_) => {
                 let zero = vec![0.0; old.len()];
                 let mut change = zero.clone();
@@ -321,7 +381,7 @@ fn every_scheme_agrees_with_an_independent_implementation() {
             let models: Option<Vec<Vector>> = clients
                 .iter()
                 .zip(&steps)
-                .map(|(&client, &steps)| replay.train(client, steps, &scheme.local))
+                .map(|(&client, &steps)| replay.train(client, steps, &scheme))
                 .collect();
             let Some(models) = models else { continue 'schemes };
             let steps: Vector = steps.into_iter().map(f64::from).collect();

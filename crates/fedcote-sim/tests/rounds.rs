@@ -343,3 +343,33 @@ fn memory_reports_the_labels_that_it_leads_to() {
         assert!((wanted - realised).abs() < 1e-9, "{scheme}: {wanted} {realised}");
     }
 }
+
+/// With corrections switched off, and with one local step, in which nothing drifts, control variates on the server are
+/// memory.
+#[test]
+fn control_without_corrections_is_memory_to_the_bit() {
+    let final_models = |extra: &str, steps: &str| -> Vec<Vec<f32>> {
+        let text = format!(
+            "{}\n[scheme.off]\nbase = \"fedcote-control\"\n{extra}",
+            lossy("", "[0.05, 0.9, 0.5, 0.7, 0.3]")
+        );
+        let text = text.replace("[training]\n", &format!("[training]\nlocal_steps = {steps}\n"));
+        ["fedcote-memory", "off"]
+            .map(|scheme| {
+                let mut engine = engine(world(&text), scheme);
+                for round in 1..=15 {
+                    play(&mut engine, round);
+                }
+                engine.global().to_vec()
+            })
+            .to_vec()
+    };
+    for (extra, steps) in
+        [("correction = \"none\"\n", "4"), ("correction = \"none\"\n", "[2, 5]"), ("", "1")]
+    {
+        let models = final_models(extra, steps);
+        assert_eq!(models[0], models[1], "{extra} {steps}");
+    }
+    let corrected = final_models("", "4");
+    assert_ne!(corrected[0], corrected[1]);
+}

@@ -1,14 +1,19 @@
 //! What becomes of the local models that arrived.
 
+mod control;
 mod fedau;
 mod label_matched;
 mod mean;
 mod memory;
 mod nova;
+mod safety;
 mod tf;
 mod variance_reduced;
 mod yogi;
 
+pub use control::{
+    Control, ControlSettings, CorrectionKind, LabelSettings, MemoryKind, ServerRate,
+};
 pub use fedau::{FedAu, FedAuSettings};
 pub use label_matched::{LabelMatched, LabelMatchedSettings};
 pub use mean::{Mean, StepSettings, WeightedMean};
@@ -37,6 +42,8 @@ choices! {
         "yogi" => Yogi(YogiSettings),
         /// The mean of everyone's latest update (MIFA).
         "memory" => Memory(StepSettings),
+        /// The mean of everyone's latest update, with corrections of the drift that the server works out.
+        "control" => Control(ControlSettings),
         /// The mean update corrected by everyone's latest one (FedVARP).
         "variance-reduced" => VarianceReduced(StepSettings),
         /// The mean weighted by observed participation (FedAU).
@@ -49,7 +56,7 @@ choices! {
 impl AggregationKind {
     /// Whether everyone who was ever heard is in every aggregate, with the weight that the selection aims at.
     pub fn remembers(&self) -> bool {
-        matches!(self, Self::Memory(_))
+        matches!(self, Self::Memory(_) | Self::Control(_))
     }
 
     /// Whether it needs a selection by probabilities.
@@ -67,6 +74,7 @@ pub fn build(scheme: &Scheme, parameters: usize) -> Box<dyn Aggregation> {
         AggregationKind::Nova(settings) => Box::new(Nova { rate: settings.rate() }),
         AggregationKind::Yogi(settings) => Box::new(Yogi::new(settings, parameters)),
         AggregationKind::Memory(settings) => Box::new(Memory::new(settings.rate(), parameters)),
+        AggregationKind::Control(settings) => Box::new(Control::new(settings, parameters)),
         AggregationKind::VarianceReduced(settings) => {
             Box::new(VarianceReduced::new(settings.rate(), parameters))
         }

@@ -69,8 +69,8 @@ impl Scaffold {
 
 impl LocalUpdate for Scaffold {
     fn correction(&self, _context: &RoundContext, client: u32) -> Correction<'_> {
-        let own = self.clients.get(client).map(|own| (-1.0, own));
-        let linear = std::iter::once((1.0, self.server.as_slice())).chain(own).collect();
+        let own = self.clients.get(client).map(|own| (-1.0, own.into()));
+        let linear = std::iter::once((1.0, self.server.as_slice().into())).chain(own).collect();
         Correction { linear, proximal: 0.0 }
     }
 

@@ -88,6 +88,11 @@ pub const NAMED: &[Named] = &[
         table: r#"selection = "fedcote", aggregation = "memory", draws = "systematic", aim = "freshness", threshold = 0.95"#,
     },
     Named {
+        name: "fedcote-control",
+        about: "fedcote-memory with control variates that the server works out: no drift, nothing kept on clients",
+        table: r#"selection = "fedcote", aggregation = "control", draws = "systematic", aim = "freshness", threshold = 0.95"#,
+    },
+    Named {
         name: "fedcote-matched",
         about: "fedcote with weights that match this round's labels",
         table: r#"selection = "fedcote", aggregation = "label-matched""#,

@@ -131,7 +131,7 @@ macro_rules! plain {
         }
     )*};
 }
-plain!(f64, u32, bool, Option<u64>, fedcote::Draws);
+plain!(f64, u32, bool, Option<u64>, fedcote::Draws, crate::aggregation::ServerRate);
 
 fn in_range(table: &Table, key: &str, range: Option<Range>) -> Result<(), SettingError> {
     let number = match table.get(key) {
