@@ -196,8 +196,7 @@ fn the_playground_says_what_the_command_says() {
     browser.open(&format!("{}/playground", server.address));
     // The answer to the last change is shown. Comparing the text of the question used to take a page whose rows were made
     // again for the same question, and still empty, for one that shows the answer.
-    let settled =
-        "document.body.dataset.asked && document.body.dataset.asked === document.body.dataset.answered";
+    let settled = "document.body.dataset.asked && document.body.dataset.asked === document.body.dataset.answered";
     browser.wait(settled);
     let before =
         browser.text("document.querySelector('#clients li:nth-child(3) b.selection').textContent");
