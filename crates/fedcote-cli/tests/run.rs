@@ -194,7 +194,8 @@ fn wrong_requests_get_one_line_and_status_2() {
         .unwrap();
     fs::write(folder.path().join("binary.toml"), [0xff, 0xfe, 0x00]).unwrap();
     fs::write(folder.path().join("trace.csv"), "round,client,failure\n1,1,2\n").unwrap();
-    let traced = SCENARIO.replace("kind = \"fixed\"", "kind = \"trace\"\nfile = \"trace.csv\"");
+    let traced = SCENARIO.split("[network]").next().unwrap().to_owned()
+        + "[network]\nkind = \"trace\"\nfile = \"trace.csv\"\n";
     fs::write(folder.path().join("traced.toml"), traced).unwrap();
     fs::create_dir_all(folder.path().join("used/fedavg/1")).unwrap();
     fs::write(folder.path().join("used/fedavg/1/config.toml"), "").unwrap();
@@ -202,7 +203,7 @@ fn wrong_requests_get_one_line_and_status_2() {
         (vec!["run", "nothing.toml"], "nothing.toml: no such file or preset"),
         (vec!["run", "bad.toml"], "bad.toml:3: clients: "),
         (vec!["run", "binary.toml"], "binary.toml: not a text file"),
-        // Used to leave a folder, numbered anew each time.
+        // Used to leave a folder, with a new number each time.
         (vec!["run", "traced.toml"], "trace.csv:2: failure \"2\" is not between 0 and 1"),
         (
             vec!["run", "mine.toml", "--set", "clients=601", "--set", "network.failure=0"],

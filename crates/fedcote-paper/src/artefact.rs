@@ -18,9 +18,9 @@ pub struct Artefact {
 
 /// What an artefact is made of.
 pub enum Body {
-    /// A table of runs, a row a scheme, with the paper's numbers beside.
+    /// A table of runs, a row per scheme, with the paper's numbers beside.
     Table(fn(&Request) -> Grid),
-    /// Curves over the rounds of runs, a panel a scenario.
+    /// Curves over the rounds of runs, a panel per scenario.
     Curves(Curve, fn(&Request) -> Grid),
     /// The comparison with what is not in the paper.
     Beyond,
@@ -117,13 +117,13 @@ pub const ARTEFACTS: [Artefact; 30] = [
     ),
     table(
         "table-6",
-        "MNIST, two labels a client, unbalanced",
+        "MNIST, two labels per client, unbalanced",
         Some(Task::Mnist),
         grids::unbalanced,
     ),
     table(
         "table-7",
-        "CIFAR-10, two labels a client, unbalanced",
+        "CIFAR-10, two labels per client, unbalanced",
         Some(Task::Cifar10),
         grids::unbalanced,
     ),
@@ -136,7 +136,7 @@ pub const ARTEFACTS: [Artefact; 30] = [
         grids::approximate,
     ),
     table("table-11", "K = 20, balanced", None, grids::twenty),
-    table("table-12", "walking clients, two labels a client", None, grids::dynamic),
+    table("table-12", "walking clients, two labels per client", None, grids::dynamic),
     other("table-13", "settings: labels and weights behind figures 3 to 5", Other::OneLabel),
     curves(
         "figure-2",
@@ -154,9 +154,9 @@ pub const ARTEFACTS: [Artefact; 30] = [
     curves("figure-9", "mean training loss over rounds", Curve::MeanLoss, None, grids::figure_9),
     other("theorem-1", "the terms of the convergence bound", Other::Theorem),
     beyond("beyond", "what is not in the paper, against Ideal"),
-    beyond("beyond-static", "the first part of it: clients stand, two labels a client"),
-    beyond("beyond-walking", "the second part of it: clients walk, two labels a client"),
-    beyond("beyond-estimated", "failure probabilities that nobody tells, by estimator"),
+    beyond("beyond-static", "the first part of it: clients stand, two labels per client"),
+    beyond("beyond-walking", "the second part of it: clients walk, two labels per client"),
+    beyond("beyond-estimated", "failure probabilities that the server is not told, by estimator"),
     beyond("beyond-threshold", "the threshold that loses labels, and label coverage"),
     beyond("beyond-privacy", "label counts with noise, by privacy"),
     beyond("beyond-stragglers", "clients that are late"),

@@ -1,5 +1,5 @@
 //! What is not in the paper, against Ideal: draws with less noise, memory on the server, weights after the fact,
-//! failure probabilities that nobody tells, label coverage, noise on labels, clients that are late.
+//! failure probabilities that the server is not told, label coverage, noise on labels, clients that are late.
 
 use crate::artefact::{Column, Grid, Measure, Row};
 use crate::request::Request;
@@ -136,7 +136,7 @@ pub fn grid(name: &str, request: &Request) -> Grid {
             &pairs,
             vec![
                 "The server starts from nothing: every failure probability is guessed to be one half. Of the draws 5 % go by weight, \
-             so that nobody is forgotten, but in the row that says otherwise.",
+             so that no client is forgotten, except in the row that says otherwise.",
                 EVERY_TENTH,
             ],
         ),
@@ -155,7 +155,7 @@ pub fn grid(name: &str, request: &Request) -> Grid {
             standing,
             &pairs,
             vec![
-                "ε: differential privacy of each sample in the label counts that a client reports, once; about 3,000 samples a client.",
+                "ε: differential privacy of each sample in the label counts that a client reports, once; about 3,000 samples per client.",
                 EVERY_TENTH,
             ],
         ),

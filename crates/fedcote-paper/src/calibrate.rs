@@ -61,13 +61,13 @@ pub fn make(title: String, cells: &Cells) -> Document {
     let column = |name: &str, digits| Heading::new(name, Better::Neither, digits);
     let percent = Digits::Percent(2);
     let table = Table {
-        title: "FedAvg, two labels a client".into(),
+        title: "FedAvg, two labels per client".into(),
         corner: "loss outdoors (dB)".into(),
         columns: vec![
             column("last accuracy", percent),
             column("standard error", percent),
             column("tail accuracy", percent),
-            column("arrivals a round", Digits::Fixed(2)),
+            column("arrivals per round", Digits::Fixed(2)),
         ],
         rows: rows.collect(),
     };

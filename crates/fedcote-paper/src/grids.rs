@@ -130,7 +130,7 @@ pub fn figure_2(request: &Request) -> Grid {
         let variant = Variant { unbalance: 9, ..request.variant(share) };
         column(name, Measure::Accuracy, variant)
     };
-    let columns = [("i.i.d.", Share::Iid), ("two labels a client", Share::Pairs)].map(of).into();
+    let columns = [("i.i.d.", Share::Iid), ("two labels per client", Share::Pairs)].map(of).into();
     let schemes = ["fedavg", "power-of-choice", "newt", "gs", "tf-aggregation"];
     let rows = rows(schemes.into_iter().chain(["fedcote-gradient", "fedcote", "ideal"]));
     Grid { rows, columns, notes: vec![EVALUATED] }
@@ -141,7 +141,7 @@ pub fn figure_8(request: &Request) -> Grid {
     let of = |(name, share)| {
         column(name, Measure::Accuracy, Variant { selected: 20, ..request.variant(share) })
     };
-    let columns = [("i.i.d.", Share::Iid), ("two labels a client", Share::Pairs)].map(of).into();
+    let columns = [("i.i.d.", Share::Iid), ("two labels per client", Share::Pairs)].map(of).into();
     let schemes = ["fedavg", "power-of-choice", "newt", "gs", "tf-aggregation"];
     let rows = rows(schemes.into_iter().chain(["fedcote-ii-10", "fedcote", "ideal"]));
     Grid { rows, columns, notes: vec![EVALUATED] }
@@ -150,7 +150,7 @@ pub fn figure_8(request: &Request) -> Grid {
 /// Figure 9.
 pub fn figure_9(request: &Request) -> Grid {
     let of = |(name, share)| column(name, Measure::Loss, request.variant(share));
-    let columns = [("i.i.d.", Share::Iid), ("two labels a client", Share::Pairs)].map(of).into();
+    let columns = [("i.i.d.", Share::Iid), ("two labels per client", Share::Pairs)].map(of).into();
     let first = "The mean is over the models after every tenth round up to r; the paper's is over all rounds from the \
                  untrained model on.";
     let rows = rows(["fedavg", "fedcote-gradient", "fedcote", "ideal"]);

@@ -1,4 +1,4 @@
-//! Figures 3 to 5 and table 13: how much labels matter beside features, one label a client.
+//! Figures 3 to 5 and table 13: how much labels matter beside features, one label per client.
 
 use std::path::Path;
 
@@ -58,7 +58,7 @@ pub fn make(kind: Other, title: String, request: &Request, out: &Path) -> Result
     }
     let cases = cases(request, out)?;
     let text = vec![
-        "One label a client, N = K = 20, E = 1, nothing fails, first rounds of training; mean over seeds. V² of a class at a \
+        "One label per client, N = K = 20, E = 1, nothing fails, first rounds of training; mean over seeds. V² of a class at a \
          client is the squared distance of its gradient from the gradient over the whole class; G² is the mean over \
          classes, by their share, of the squared norm of the latter."
             .to_owned(),

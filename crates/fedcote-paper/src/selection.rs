@@ -121,7 +121,7 @@ pub fn draws(title: String, request: &Request) -> Result<Document, Error> {
     let limit = fedcote::invert::many_draws(&solutions[0].target, federation.failure());
     let shown: Vec<usize> = (0..federation.len()).filter(|&at| limit[at] > 0.0).collect();
     let mut lines = Lines::new("");
-    lines.x_label = "draws a round, K".into();
+    lines.x_label = "draws per round, K".into();
     lines.y_label = "selection probability".into();
     lines.bands = false;
     let last = DRAWS[DRAWS.len() - 1] as f64;
@@ -136,7 +136,7 @@ pub fn draws(title: String, request: &Request) -> Result<Document, Error> {
     let gap =
         |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
     let mut gaps = Lines::new("Largest difference from the limit");
-    gaps.x_label = "draws a round, K".into();
+    gaps.x_label = "draws per round, K".into();
     gaps.y_label = "difference".into();
     gaps.logarithmic = true;
     let points = DRAWS.iter().zip(&solutions).map(|(&k, solution)| Point {

@@ -123,7 +123,7 @@ pub fn tail(title: String, grid: &Grid, cells: &Cells, at: usize) -> Table {
         Heading::new("tail accuracy", Better::Higher, percent),
         Heading::new("spread within a run", Better::Lower, percent),
         Heading::new("rounds to 90 %", Better::Lower, Digits::Fixed(0)),
-        Heading::new("arrivals a round", Better::Neither, Digits::Fixed(1)),
+        Heading::new("arrivals per round", Better::Neither, Digits::Fixed(1)),
         Heading::new("χ² of labels, mean over rounds", Better::Lower, Digits::Significant(3)),
         Heading::new("server memory (MB)", Better::Neither, Digits::Fixed(1)),
         Heading::new("diverged", Better::Neither, Digits::Fixed(0)),

@@ -42,7 +42,7 @@ pub fn make(title: String, request: &Request) -> Result<Document, Error> {
         apart: false,
     };
     let table = Table {
-        title: "Two labels a client, one upload for all draws of a client".into(),
+        title: "Two labels per client, one upload for all draws of a client".into(),
         corner: "selection".into(),
         columns: vec![
             Column::new("χ² of labels", Better::Lower, Digits::Significant(3)),

@@ -83,11 +83,11 @@ fn named<T: fmt::Display + Copy>(name: &str, all: &[T]) -> Result<T, String> {
 pub enum Share {
     /// Shuffled and dealt.
     Iid,
-    /// Two labels a client: the paper's non-i.i.d. case.
+    /// Two labels per client: the paper's non-i.i.d. case.
     Pairs,
-    /// One label a client.
+    /// One label per client.
     OneLabel,
-    /// A Dirichlet mix a client; the concentration in tenths.
+    /// A Dirichlet mix per client; the concentration in tenths.
     Dirichlet(u8),
 }
 
@@ -228,8 +228,8 @@ impl Variant {
     pub fn words(&self) -> String {
         let share = match self.share {
             Share::Iid => "i.i.d.".to_owned(),
-            Share::Pairs => "two labels a client".to_owned(),
-            Share::OneLabel => "one label a client".to_owned(),
+            Share::Pairs => "two labels per client".to_owned(),
+            Share::OneLabel => "one label per client".to_owned(),
             Share::Dirichlet(tenth) => format!("Dirichlet {}", tenths(tenth.into())),
         };
         let unbalance = match self.unbalance {

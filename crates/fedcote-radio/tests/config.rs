@@ -240,7 +240,7 @@ fn wrong_values_are_refused_by_key() {
         (
             "kind = 'fixed'",
             "failure",
-            "is missing: kind = \"fixed\" needs a failure probability, or a list with one a client",
+            "is missing: kind = \"fixed\" needs a failure probability, or a list with one per client",
         ),
         (
             "kind = 'trace'",

@@ -207,7 +207,7 @@ mod tests {
         std::thread::scope(|scope| {
             let writer = |name: &'static str| {
                 let path = folder.path().join(name);
-                scope.spawn(move || (0..200).for_each(|_| write(&path, b"whole").unwrap()))
+                scope.spawn(move || (0..40).for_each(|_| write(&path, b"whole").unwrap()))
             };
             let writers = [writer("a"), writer("b")];
             while writers.iter().any(|writer| !writer.is_finished()) {

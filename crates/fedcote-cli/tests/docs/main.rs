@@ -24,5 +24,5 @@ fn generated(page: &str, text: &str) {
         std::fs::write(&path, text).expect("written");
     }
     let found = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(found == text, "{page} is out of date: `cargo xtask docs` writes it anew");
+    assert!(found == text, "{page} is out of date: run `cargo xtask docs`");
 }
