@@ -33,7 +33,9 @@ fn the_parameter_is_read_written_out_checked_and_described() {
 fn a_scheme_is_added_as_the_guide_says() {
     let copy = Path::new(env!("CARGO_TARGET_TMPDIR")).join("recipe");
     let _ = fs::remove_dir_all(&copy);
-    for part in ["crates/fedcote-sim", "scenarios", "fuzz"] {
+    for part in
+        ["crates/fedcote-sim", "scenarios", "fuzz"].iter().filter(|part| root().join(part).exists())
+    {
         copy_tree(&root().join(part), &copy.join(part));
     }
     fs::copy(root().join("Cargo.lock"), copy.join("Cargo.lock")).expect("copied");
