@@ -54,6 +54,11 @@ impl Recorded {
         Ok(Some(Self { rounds, clients, finished }))
     }
 
+    /// Whether there is anything to sum up.
+    pub fn has_begun(&self) -> bool {
+        self.finished.is_some() || self.rounds != Rounds::default()
+    }
+
     /// The round in which the numbers blew up.
     pub fn diverged_at(&self) -> Option<u32> {
         let ended = self.finished.as_ref().and_then(|finished| finished.diverged_at);
@@ -126,7 +131,7 @@ pub fn summarise(out: &Path) -> Result<(Summary, Overview), Error> {
     for name in overview.schemes() {
         let mut runs = Vec::new();
         for Standing { run, .. } in overview.runs.iter().filter(|s| s.run.scheme == name) {
-            let recorded = Recorded::read(&run.folder(out))?;
+            let recorded = Recorded::read(&run.folder(out))?.filter(Recorded::has_begun);
             runs.extend(recorded.map(|recorded| recorded.summary(overview.rounds)));
         }
         if !runs.is_empty() {
