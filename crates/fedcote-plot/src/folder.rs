@@ -72,7 +72,7 @@ impl Run {
             let (mut seeds, mut runs) = (Vec::new(), Vec::new());
             for Standing { run, .. } in overview.runs.iter().filter(|s| s.run.scheme == *name) {
                 let Some(recorded) = Recorded::read(&run.folder(path))? else { continue };
-                runs.push(recorded.summary(rounds));
+                runs.extend(recorded.has_begun().then(|| recorded.summary(rounds)));
                 let Recorded { rounds, clients, .. } = recorded;
                 seeds.push(Seed { seed: run.seed, rounds: rounds.reports, clients });
             }

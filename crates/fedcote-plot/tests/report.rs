@@ -208,8 +208,48 @@ fn a_run_in_progress_can_be_read() {
     assert_eq!(run.schemes[0].seeds[0].rounds.len(), 1);
     check_figures(&report::html(&[run]));
     put(folder.path(), "mine/8/metrics.jsonl", "");
+    assert_eq!(Run::read(folder.path()).unwrap().schemes[0].summary.seeds, 1, "one has begun");
     let html = report::html(&[Run::read(folder.path()).unwrap()]);
     check_figures(&html);
+}
+
+/// A task may have no accuracy, and report something else.
+#[test]
+fn a_run_without_accuracy_has_a_report() {
+    let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let line = |round| {
+        let scores = "\"test_loss\":0.5,\"scores\":{\"f1\":0.25}";
+        format!(
+            "{{\"round\":{round},\"selected\":[[0,1]],\"arrived\":[],\"attempts\":1,{scores}}}\n"
+        )
+    };
+    for folder in [&one, &two] {
+        put(folder.path(), "mine/1/metrics.jsonl", &(line(1) + &line(2)));
+    }
+    let read = |folder: &tempfile::TempDir| Run::read(folder.path()).unwrap();
+    assert_eq!(read(&one).schemes[0].summary.scores["f1"].last.unwrap().mean, 0.25);
+    let html = report::html(&[read(&one)]);
+    assert!(check_figures(&html) > 0 && !html.contains("accuracy (%)"));
+    check_figures(&report::html(&[read(&one), read(&two)]));
+}
+
+/// Schemes of a comparison that is under way used to be in the order of their names.
+#[test]
+fn a_comparison_under_way_is_shown_in_the_order_of_its_scenario() {
+    let folder = tempfile::tempdir().unwrap();
+    let scenario =
+        "# fedcote run mine.toml\nrounds = 9\nseeds = [1, 2]\nschemes = [\"mine\", \"a\", \"b\"]\n";
+    put(folder.path(), "scenario.toml", scenario);
+    put(folder.path(), "b/1/metrics.jsonl", &line(1, 0.5));
+    put(folder.path(), "mine/2/metrics.jsonl", &(line(1, 0.5) + &line(2, 0.75)));
+    put(folder.path(), "mine/1/metrics.jsonl", &line(1, 0.5));
+    put(folder.path(), "other/1/metrics.jsonl", &line(1, 0.5));
+    let run = Run::read(folder.path()).unwrap();
+    let names: Vec<&str> = run.schemes.iter().map(|scheme| scheme.name.as_str()).collect();
+    assert_eq!(names, ["mine", "b", "other"]);
+    let seeds: Vec<u64> = run.schemes[0].seeds.iter().map(|seed| seed.seed).collect();
+    assert_eq!((seeds, run.rounds), (vec![1, 2], 2));
+    assert_eq!(run.command.as_deref(), Some("fedcote run mine.toml"));
 }
 
 #[test]

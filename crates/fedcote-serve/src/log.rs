@@ -14,7 +14,7 @@ const PIECE: usize = 256 * 1024;
 /// A log that grows.
 #[derive(Debug)]
 pub struct Log {
-    /// Tells this log from others, so that a browser from before a restart begins anew.
+    /// Tells this log from others, so that a browser from before a restart begins again.
     epoch: String,
     entries: Mutex<Entries>,
     length: watch::Sender<usize>,

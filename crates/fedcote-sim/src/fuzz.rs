@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use fedcote_learn::data::SetKind;
 
-use crate::folder::{checkpoint, kept};
+use crate::folder::{Rounds, checkpoint, kept};
 use crate::saved::Saved;
 use crate::scenario::PRESETS;
 use crate::{Classification, Scenario, World};
@@ -123,7 +123,7 @@ fn checkpoints() {
 fn metrics() {
     let lines: &[u8] = b"{\"round\":1,\"selected\":[[1,2]],\"arrived\":[[1,1]],\"attempts\":1}\n\
         {\"round\":2,\"selected\":[[0,4]],\"arrived\":[],\"attempts\":1000,\"train_loss\":0.5,\
-        \"test_loss\":1e-3,\"test_accuracy\":1.0}\n{\"round\":3,\"sel";
+        \"test_loss\":1e-3,\"test_accuracy\":1.0,\"scores\":{\"f1\":0.5,\"auc\":null}}\n{\"round\":3,\"sel";
     let words = ["null", "\"round\":", "{", "}\n", "[[", "\"diverged_at\":3"];
     mutate::fuzz(&[lines], &words, |bytes| {
         for round in 0..4 {
@@ -131,6 +131,16 @@ fn metrics() {
                 let text = str::from_utf8(&bytes[..kept]).expect("lines that were read");
                 assert_eq!(text.lines().count(), round as usize);
             }
+        }
+        // What is understood is written and understood again, to the same.
+        match Rounds::parse(Path::new("fuzzed"), bytes) {
+            Ok(rounds) => {
+                let lines = rounds.reports.iter().map(|report| serde_json::to_string(report));
+                let text: String = lines.map(|line| line.unwrap() + "\n").collect();
+                let again = Rounds::parse(Path::new("written"), text.as_bytes()).unwrap();
+                assert_eq!(again.reports, rounds.reports);
+            }
+            Err(error) => assert!(error.to_string().starts_with("fuzzed:"), "{error}"),
         }
     });
 }

@@ -225,6 +225,21 @@ fn clients_that_cannot_be_are_refused() {
     }
 }
 
+/// The page serves folders that others made.
+#[test]
+fn no_scenario_leads_out_of_its_folder() {
+    let general = |text: &str| ScenarioFile::parse(text).general;
+    assert_eq!(general("rounds = 3\nschemes = [\"mine\"]").unwrap().schemes, ["mine"]);
+    for scheme in ["../other", "..", "/etc", "a/b", ""] {
+        assert!(general(&format!("rounds = 3\nschemes = [{scheme:?}]")).is_none(), "{scheme}");
+    }
+    assert!(general("schemes = [\"mine\"]").is_none() && general("rounds = ").is_none());
+    let file = ScenarioFile::parse("# fedcote run\nrounds = 3\nnew = 1\n[network]\nx = 2\ny = 0.5");
+    assert_eq!(file.general.as_ref().map(|general| general.rounds), Some(3), "of a later version");
+    assert_eq!((file.number("network.x"), file.number("network.y")), (Some(2.0), Some(0.5)));
+    assert_eq!((file.number("network.z"), file.command.as_deref()), (None, Some("fedcote run")));
+}
+
 #[test]
 fn scores_of_the_task_are_kept_and_summed_up() {
     let folder = tempfile::tempdir().unwrap();

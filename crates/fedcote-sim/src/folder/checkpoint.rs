@@ -68,7 +68,7 @@ fn view(kind: Dtype, bytes: &[u8]) -> Result<TensorView<'_>, SafeTensorError> {
     TensorView::new(kind, vec![bytes.len() / size], bytes)
 }
 
-/// Reads the state back. A file that is missing or damaged is no state: the run then begins anew, which costs
+/// Reads the state back. A file that is missing or damaged is no state: the run then begins again, which costs
 /// time but never a wrong number.
 pub fn load(path: &Path) -> Result<Option<Resumed>, Error> {
     let bytes = match fs::read(path) {

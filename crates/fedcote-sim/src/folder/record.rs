@@ -54,6 +54,11 @@ impl Recorded {
         Ok(Some(Self { rounds, clients, finished }))
     }
 
+    /// Whether there is anything to sum up.
+    pub fn has_begun(&self) -> bool {
+        self.finished.is_some() || self.rounds != Rounds::default()
+    }
+
     /// The round in which the numbers blew up.
     pub fn diverged_at(&self) -> Option<u32> {
         let ended = self.finished.as_ref().and_then(|finished| finished.diverged_at);

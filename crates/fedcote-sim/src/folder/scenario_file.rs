@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Component, Path};
 
 use serde::Deserialize;
 use toml::{Table, Value};
@@ -79,6 +79,12 @@ pub(super) fn general(table: &Table) -> Option<General> {
     let known = Table::try_from(General::default()).expect("plain values");
     let top = table.iter().filter(|(key, _)| known.contains_key(*key));
     let top: Table = top.map(|(key, value)| (key.clone(), value.clone())).collect();
-    // Every scenario that is written has them all.
-    General::deserialize(Value::Table(top)).ok().filter(|_| table.contains_key("rounds"))
+    let general = General::deserialize(Value::Table(top)).ok()?;
+    // A scheme's name is that of a folder, and leads nowhere else.
+    let inside = |name: &String| {
+        let mut parts = Path::new(name).components();
+        matches!((parts.next(), parts.next()), (Some(Component::Normal(_)), None))
+    };
+    // Every scenario that is written says how many rounds it has.
+    (table.contains_key("rounds") && general.schemes.iter().all(inside)).then_some(general)
 }

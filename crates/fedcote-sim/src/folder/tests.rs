@@ -72,7 +72,7 @@ fn metrics_are_cut_back_to_the_checkpoint() {
     assert_eq!((resumed.round, &resumed.saved), (2, &saved));
     let text = fs::read_to_string(folder.path().join("metrics.jsonl")).unwrap();
     assert_eq!(text.lines().count(), 2);
-    // Metrics that lost a round before the checkpoint cannot be mended: the run begins again.
+    // Metrics that lost a round before the checkpoint cannot be repaired: the run begins again.
     fs::write(folder.path().join("metrics.jsonl"), text.lines().next().unwrap()).unwrap();
     assert!(folder.resume().unwrap().is_none());
     assert_eq!(fs::read(folder.path().join("metrics.jsonl")).unwrap(), b"");
