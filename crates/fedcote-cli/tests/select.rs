@@ -385,3 +385,69 @@ fn parameters_out_of_range_are_refused_by_name() {
         assert!(error.starts_with(&format!("--{expected}")), "{flag} {value}: {error}");
     }
 }
+
+/// Client c is above the threshold and the only holder of label 2.
+const COVERED: &str = r#"{"selected": 5, "clients": [
+    {"id": "a", "labels": [30, 10, 0], "failure": 0.1},
+    {"id": "b", "labels": [0, 40, 0], "failure": 0.9},
+    {"id": "c", "labels": [0, 0, 20], "failure": 0.95}]}"#;
+
+/// `evaluate` left label coverage out: of `select`'s own probabilities it called the restored client not eligible.
+#[test]
+fn regression_evaluate_calls_eligible_whom_select_calls_eligible() {
+    for flags in [
+        &[][..],
+        &["--no-coverage"],
+        &["--threshold", "0.92"],
+        &["--threshold", "0.05"],
+        &["--aim", "freshness"],
+    ] {
+        let found = json(&[&["select", "--json"], flags].concat(), COVERED);
+        let mut request: Value = serde_json::from_str(COVERED).expect("JSON");
+        for client in 0..3 {
+            request["clients"][client]["selection"] = found["clients"][client]["selection"].clone();
+        }
+        let flags: Vec<&str> =
+            flags.iter().copied().filter(|flag| !["--aim", "freshness"].contains(flag)).collect();
+        let again = json(&[&["evaluate", "--json"], &flags[..]].concat(), &request.to_string());
+        for client in 0..3 {
+            let (found, again) = (&found["clients"][client], &again["clients"][client]);
+            assert_eq!(found["eligible"], again["eligible"], "{flags:?}: {found}");
+        }
+    }
+    // Given probabilities can be shown though nobody is eligible.
+    let document = json(&["evaluate", "--json", "--threshold", "0", "--no-coverage"], PAIR);
+    assert_eq!(document["clients"][0]["eligible"], false);
+}
+
+#[test]
+fn freshness_draws_by_the_square_root_of_arrivals() {
+    let number = |document: &Value, client: usize, field: &str| {
+        document["clients"][client][field].as_f64().expect("a number")
+    };
+    let plain = json(&["select", "--json", "--aim", "appearance"], PAIR);
+    assert_eq!(plain, json(&["select", "--json"], PAIR));
+    for draws in ["independent", "systematic"] {
+        let fresh = json(&["select", "--json", "--aim", "freshness", "--draws", draws], PAIR);
+        // Both within the threshold, equal weights: ½ / √(1 − 0.1) to ½ / √(1 − 0.6).
+        let ratio = number(&fresh, 0, "selection") / number(&fresh, 1, "selection");
+        assert!((ratio - (0.4f64 / 0.9).sqrt()).abs() < 1e-12, "{ratio}");
+        assert!((number(&fresh, 0, "appearance") - 0.5).abs() < 1e-12);
+    }
+    assert!(
+        refusal(&["select", "--aim", "speed"], PAIR.as_bytes()).contains("appearance, freshness")
+    );
+}
+
+/// Which flag was wrong was read off the text of the error.
+#[test]
+fn regression_a_refusal_names_the_flag_only_where_it_was_given() {
+    let all = with("\"failure\": 0.1", "\"failure\": 0.99");
+    let all = String::from_utf8(all).expect("text").replace("0.6", "0.99");
+    let flag = refusal(&["select", "--no-coverage", "--threshold", "0.9"], all.as_bytes());
+    assert!(flag.starts_with("--threshold: every client's failure"), "{flag}");
+    let file = refusal(&["select", "--no-coverage"], all.as_bytes());
+    assert!(file.starts_with("standard input: threshold: every client's failure"), "{file}");
+    let kappa = refusal(&["select", "--kappa", "-1"], PAIR.as_bytes());
+    assert!(kappa.starts_with("--kappa: must be above 0"), "{kappa}");
+}

@@ -3,7 +3,7 @@
 //! Two ways, which both draw client i an expected K·s_i times:
 //!
 //! - [`Alias`]: K independent draws with replacement, as in the paper. The table takes O(N) to build and
-//!   O(1) a draw (A. J. Walker, ACM TOMS 3, 1977; built as in M. D. Vose, IEEE TSE 17, 1991).
+//!   O(1) per draw (A. J. Walker, ACM TOMS 3, 1977; built as in M. D. Vose, IEEE TSE 17, 1991).
 //! - [`systematic`]: one offset u, uniform in [0, 1/K), and the K points u + k/K on the cumulative
 //!   selection (W. G. Madow, Ann. Math. Stat. 20, 1949). A client is drawn ⌊K·s_i⌋ or ⌈K·s_i⌉ times. When
 //!   clients stand in the order of their labels ([`label_order`]), every stretch of the order, hence every

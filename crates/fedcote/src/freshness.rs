@@ -1,7 +1,7 @@
 //! Selection for a server that remembers updates: nobody's should be old.
 //!
 //! A server that keeps each client's latest update and averages all of them by weights `β` has the right label mix whoever
-//! arrives. What selection decides is how old the updates are: client `i`'s is replaced about `K s_i (1−ε_i)` times a round,
+//! arrives. What selection decides is how old the updates are: client `i`'s is replaced about `K s_i (1−ε_i)` times per round,
 //! so its age is about `1 / (K s_i (1−ε_i))`. The model has moved on since, and what an update is off by grows with its age
 //! like a random walk: the variance of the average is, up to a factor,
 //!
@@ -17,13 +17,6 @@ use crate::error::{Error, check_length, check_probabilities};
 /// Selection probabilities that keep a server's memory fresh, for the weights `target` of the remembered updates.
 ///
 /// Clients that never arrive are not selected; without any other, nobody is eligible.
-///
-/// ```
-/// // Of four uploads of the second client, one arrives: it is drawn twice as often, not four times.
-/// let selection = fedcote::freshness::selection(&[0.5, 0.5], &[0.0, 0.75])?;
-/// assert!((selection[0] - 1.0 / 3.0).abs() < 1e-12);
-/// # Ok::<(), fedcote::Error>(())
-/// ```
 ///
 /// # Errors
 ///
@@ -80,7 +73,7 @@ mod tests {
     fn the_age_of_a_remembered_update_is_what_the_module_says() {
         use crate::random::{Key, Purpose};
         use rand::RngExt;
-        // One client of selection 0.2 and failure 0.6, three draws a round: a round replaces its update with probability
+        // One client of selection 0.2 and failure 0.6, three draws per round: a round replaces its update with probability
         // 1 − (1 − 0.08)³ = 0.2213, so that the mean age just after a round is 1/0.2213 − 1 = 3.52 rounds; to first order 1/0.24.
         let mut stream = Key::new(1, Purpose::Upload).stream();
         let (mut age, mut sum, rounds) = (0.0, 0.0, 200_000);
@@ -96,6 +89,13 @@ mod tests {
         let mean = sum / f64::from(rounds);
         let expected = 1.0 / (1.0 - 0.92f64.powi(3)) - 1.0;
         assert!((mean - expected).abs() < 0.06, "{mean} against {expected}");
+    }
+
+    #[test]
+    fn one_arrival_in_four_doubles_the_draws() {
+        // By hand: √(1/4) = ½, so it is drawn twice as often, not four times.
+        let selection = selection(&[0.5, 0.5], &[0.0, 0.75]).unwrap();
+        assert!((selection[0] - 1.0 / 3.0).abs() < 1e-12);
     }
 
     #[test]

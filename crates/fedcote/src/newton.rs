@@ -17,8 +17,8 @@ const MAX_CLIENTS: usize = 1000;
 /// Solves `β̄(s) = target` from `start` for systematic draws.
 ///
 /// As [`crate::invert::invert`]: returns the best selection found with its residual. Of 300 random cases with up to 30
-/// clients, 40 draws and failures up to 0.95, all are solved to 1e-9 with one upload a draw, and all but 2 with one
-/// upload a client. Above 1000 clients [`crate::invert::invert`] is all there is.
+/// clients, 40 draws and failures up to 0.95, all are solved to 1e-9 with one upload per draw, and all but 2 with one
+/// upload per client. Above 1000 clients [`crate::invert::invert`] is all there is.
 pub fn invert_systematic(
     model: &Systematic,
     target: &[f64],

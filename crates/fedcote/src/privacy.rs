@@ -106,7 +106,7 @@ impl Geometric {
 /// Gives clients without any counts, as noise may leave them, the label mix of all the others, with the weight of
 /// one sample (all labels alike if there are no others). Returns how many there were.
 ///
-/// `counts` holds one row of `classes` label counts a client.
+/// `counts` holds one row of `classes` label counts per client.
 ///
 /// # Errors
 /// When there are no classes, or the counts do not fill their last row.

@@ -9,7 +9,7 @@
 //! equals the sum over all `C(N+K−1, K)` multisets of clients of Proposition 2 of "Robust Federated Learning in
 //! Unreliable Wireless Networks: A Client Selection Approach": the condition that somebody arrived is
 //! expanded as a geometric series, whose terms factor over the draws. `m` counts the rounds of uploads in which
-//! nobody got through before one did. The cost is `O(N)` a term, for any `K`.
+//! nobody got through before one did. The cost is `O(N)` per term, for any `K`.
 
 use super::AppearanceModel;
 use super::series::{Mass, Series};
@@ -21,7 +21,7 @@ use crate::error::{Error, check_length, check_probabilities, check_selected};
 pub struct Independent<'a> {
     /// Failure probabilities, `ε`.
     pub failure: &'a [f64],
-    /// Draws a round, `K`.
+    /// Draws per round, `K`.
     pub selected: u64,
 }
 
@@ -60,7 +60,7 @@ impl AppearanceModel for Independent<'_> {
 /// The effective appearance `β̄` of every client for independent draws.
 ///
 /// `selection` must sum to one within 1e-6 and is scaled to do so exactly. A client with failure
-/// probability 1 never appears; when all clients of a draw are such, the server draws anew.
+/// probability 1 never appears; when all clients of a draw are such, the server draws again.
 ///
 /// ```
 /// // Two clients, two draws: by hand, β̄_1 = 0.25 + 2 · 0.25 · (1 − ½·½) = 0.625.

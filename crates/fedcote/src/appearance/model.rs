@@ -10,7 +10,7 @@
 //! closed form instead, and the result says so.
 //!
 //! **How wrong the closed form is where it takes over**, relative to the exact appearance (failures uniform between 0 and
-//! 0.9, selection by weight, two of ten labels a client; `cargo run --release -p fedcote --example bias`):
+//! 0.9, selection by weight, two of ten labels per client; `cargo run --release -p fedcote --example bias`):
 //!
 //! | model | N | K | largest error | mean error |
 //! |---|---:|---:|---:|---:|
@@ -22,7 +22,7 @@
 //! | systematic | 56,818 | 1000 | 4.4 % | 0.92 % |
 //! | systematic | 34,722 | 100,000 | 0.01 % | 0.003 % |
 //!
-//! With one upload a client the closed form is as good as exact there. With systematic draws its error falls with
+//! With one upload per client the closed form is as good as exact there. With systematic draws its error falls with
 //! `K` only: for millions of clients and few draws prefer independent draws, or know that it is there.
 
 use super::{AppearanceModel, Independent, PerClient, Systematic};
@@ -34,17 +34,17 @@ use crate::{Draws, Uploads};
 /// The largest cost of an exact evaluation for systematic draws, about a second.
 const SYSTEMATIC_WORK: f64 = 1e7;
 
-/// The largest cost of an exact evaluation for one upload a client, some tenths of a second.
+/// The largest cost of an exact evaluation for one upload per client, some tenths of a second.
 const PER_CLIENT_WORK: f64 = 2e6;
 
 /// An appearance model for any procedure.
 #[derive(Debug, Clone, Copy)]
 pub enum Model<'a> {
-    /// Independent draws, one upload a draw; or the closed form in place of a model that would cost too much.
+    /// Independent draws, one upload per draw; or the closed form in place of a model that would cost too much.
     Independent(Independent<'a>),
     /// Systematic draws.
     Systematic(Systematic<'a>),
-    /// Independent draws, one upload a client.
+    /// Independent draws, one upload per client.
     PerClient(PerClient<'a>),
 }
 

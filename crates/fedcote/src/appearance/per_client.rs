@@ -1,4 +1,4 @@
-//! Independent draws with one upload a client: the effective appearance, exactly.
+//! Independent draws with one upload per client: the effective appearance, exactly.
 //!
 //! In a real system the draws of one client in a round share one upload, which arrives or fails as a whole and
 //! weighs as many draws as it carries. Expand the condition that somebody arrived as the geometric series over the number `m` of
@@ -31,12 +31,12 @@ use crate::special;
 /// What is lost at most when the series ends.
 const REMAINDER: f64 = 1e-13;
 
-/// `K` independent draws, one upload a client.
+/// `K` independent draws, one upload per client.
 #[derive(Debug, Clone, Copy)]
 pub struct PerClient<'a> {
     /// Failure probabilities, `ε`.
     pub failure: &'a [f64],
-    /// Draws a round, `K`.
+    /// Draws per round, `K`.
     pub selected: u64,
 }
 
@@ -47,8 +47,8 @@ impl PerClient<'_> {
     /// use fedcote::appearance::PerClient;
     ///
     /// // Two clients, two draws. Lists 11, 12 (twice as likely), 22: β̄_1 = ¼ + ½ · (1 − ½·½) = 0.625 as for
-    /// // one upload a draw. With three draws, 112 and 122 differ: β̄_1 = ⅛ + ⅜ (½ + ½·⅔) + ⅜ (½ + ½·⅓).
-    /// let model = PerClient { failure: &[0.0, 0.5], draws: 3 };
+    /// // one upload per draw. With three draws, 112 and 122 differ: β̄_1 = ⅛ + ⅜ (½ + ½·⅔) + ⅜ (½ + ½·⅓).
+    /// let model = PerClient { failure: &[0.0, 0.5], selected: 3 };
     /// let appearance = model.checked(&[0.5, 0.5])?;
     /// assert!((appearance[0] - (0.125 + 0.375 * (5.0 / 6.0 + 2.0 / 3.0))).abs() < 1e-14);
     /// # Ok::<(), fedcote::Error>(())

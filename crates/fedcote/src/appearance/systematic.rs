@@ -6,8 +6,8 @@
 //! weighted by their lengths. For one list with counts `n_j`, let
 //!
 //! ```text
-//! F_j(t) = (ε_j + (1 − ε_j) t)^{n_j}     one upload a draw,
-//! F_j(t) = ε_j + (1 − ε_j) t^{n_j}       one upload a client,
+//! F_j(t) = (ε_j + (1 − ε_j) t)^{n_j}     one upload per draw,
+//! F_j(t) = ε_j + (1 − ε_j) t^{n_j}       one upload per client,
 //! ```
 //!
 //! the generating function of what arrives from client `j`. Writing `1/T = ∫ t^{T−1} dt` for the number `T` of draws that
@@ -19,7 +19,7 @@
 //!
 //! The integrand is a polynomial of degree `K − 1`, which a Gauss–Legendre rule of `⌊K/2⌋ + 1` nodes integrates exactly; for
 //! large `K` fewer nodes on panels that halve towards `t = 1` do it to rounding. Lists in which every client has
-//! failure probability 1 are drawn anew.
+//! failure probability 1 are drawn again.
 //!
 //! **Cost.** `(ln F_i)'` depends on the list only through `n_i`, and `n_i` changes at most twice. So one running sum per
 //! node, `R(t) = Σ length · P(t) / (1 − P(0))`, serves all clients: each is settled when its count changes. That
@@ -38,7 +38,7 @@ use crate::special;
 pub struct Systematic<'a> {
     /// Failure probabilities, `ε`.
     pub failure: &'a [f64],
-    /// Draws a round, `K`.
+    /// Draws per round, `K`.
     pub selected: u64,
     /// The order of the clients on the cumulative selection; see [`crate::draw::label_order`].
     pub order: &'a [u32],
@@ -52,11 +52,11 @@ impl Systematic<'_> {
     /// ```
     /// use fedcote::{Uploads, appearance::Systematic};
     ///
-    /// // Four draws of two clients with s = ½ each: two draws a client, always. With one upload a client, client 1
+    /// // Four draws of two clients with s = ½ each: two draws a client, always. With one upload per client, client 1
     /// // arrives always; client 2 half of the time, and then has half of the aggregate.
     /// let model = Systematic {
     ///     failure: &[0.0, 0.5],
-    ///     draws: 4,
+    ///     selected: 4,
     ///     order: &[0, 1],
     ///     uploads: Uploads::PerClient,
     /// };
@@ -304,7 +304,7 @@ impl Systematic<'_> {
         if count == 0 {
             (0.0, 0.0)
         } else if count == 1 || self.uploads == Uploads::PerDraw {
-            // One upload a draw: the power of a linear function.
+            // One upload per draw: the power of a linear function.
             let missing = (1.0 - failure) * node.complement;
             if missing < 0.5 {
                 (selected * (-missing).ln_1p(), rate / (1.0 - missing))

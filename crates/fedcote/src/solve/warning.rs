@@ -20,7 +20,7 @@ pub enum Warning {
         label: usize,
         /// The ids of the clients taken back.
         clients: Vec<String>,
-        /// Arrivals a round lost to them, against giving their draws to the other clients.
+        /// Arrivals per round lost to them, against giving their draws to the other clients.
         arrivals_lost: f64,
     },
     /// The threshold excludes every holder of a label, and label coverage is off.
@@ -45,7 +45,7 @@ pub enum Warning {
         /// Probability of differences at least as large among clients with equal label distributions.
         p_value: f64,
     },
-    /// The problem is too large for the exact model of systematic draws or of one upload a client, so the appearance
+    /// The problem is too large for the exact model of systematic draws or of one upload per client, so the appearance
     /// is that of independent draws with an upload each; see [`crate::appearance::Model`].
     ClosedForm,
     /// The solver stopped before its tolerance.
@@ -74,7 +74,7 @@ impl fmt::Display for Warning {
                 }
                 write!(
                     formatter,
-                    " {verb} selected all the same, which costs {arrivals_lost:.2} arrivals a round"
+                    " {verb} selected all the same, which costs {arrivals_lost:.2} arrivals per round"
                 )
             }
             Self::LabelLost { label } => write!(

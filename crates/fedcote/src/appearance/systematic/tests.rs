@@ -64,7 +64,7 @@ proptest! {
     fn equal_failures_leave_the_selection_as_it_is(
         weights in prop::collection::vec(0.01..1.0f64, 2..40), selected in 1u64..400, failure in 0.0..0.99f64,
     ) {
-        // One upload a draw: by symmetry among the draws of a list each has the share 1/K.
+        // One upload per draw: by symmetry among the draws of a list each has the share 1/K.
         let total: f64 = weights.iter().sum();
         let selection: Vec<f64> = weights.iter().map(|w| w / total).collect();
         let failure = vec![failure; weights.len()];
@@ -123,7 +123,7 @@ fn tiny_selections_keep_their_relative_precision() {
 
 #[test]
 fn many_draws_of_few_clients_approach_the_limit() {
-    // One upload a draw: β̄ → s (1 − ε) / Σ s (1 − ε) with an error of the order 1/K.
+    // One upload per draw: β̄ → s (1 − ε) / Σ s (1 − ε) with an error of the order 1/K.
     let (selection, failure) = ([0.2, 0.3, 0.5], [0.5, 0.9, 0.1]);
     let model = Systematic {
         failure: &failure,
