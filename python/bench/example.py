@@ -9,15 +9,16 @@ import argparse
 import logging
 import statistics
 import sys
-import tomllib
 from pathlib import Path
+
+import tomllib
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples/flower"
 sys.path[:0] = [str(EXAMPLE), str(Path(__file__).resolve().parents[1] / "tests")]
 
 import fake_grid  # noqa: E402
 from app import client, task  # noqa: E402
-from app.server import strategy_named  # noqa: E402
+from app.server import AGGREGATIONS, strategy_named  # noqa: E402
 from flwr.app import ArrayRecord, Context, Error, Message, MetricRecord, RecordDict  # noqa: E402
 
 import fedcote  # noqa: E402
@@ -49,18 +50,26 @@ class InProcess(fake_grid.FakeGrid):
 
 
 def main():
-    config = tomllib.loads((EXAMPLE / "pyproject.toml").read_text())["tool"]["flwr"]["app"]["config"]
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    config = tomllib.loads((EXAMPLE / "pyproject.toml").read_text())["tool"]["flwr"]["app"][
+        "config"
+    ]
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--clients", type=int, default=6)
     parser.add_argument("--rounds", type=int, default=config["num-server-rounds"])
     parser.add_argument("--steps", type=int, default=config["local-steps"])
     parser.add_argument("--rate", type=float, default=config["rate"])
     parser.add_argument("--failures", default=config["failure-rates"])
     options = parser.parse_args()
-    config |= {"local-steps": options.steps, "rate": options.rate, "failure-rates": options.failures}
+    config |= {
+        "local-steps": options.steps,
+        "rate": options.rate,
+        "failure-rates": options.failures,
+    }
     logging.getLogger("flwr").setLevel(logging.ERROR)
     data = fedcote.mnist()
-    for name in ("fedavg", "fedcote", "fedcote-memory"):
+    for name in ("fedavg", *AGGREGATIONS):
         accuracies = []
 
         def evaluate(round_, arrays):
@@ -76,7 +85,7 @@ def main():
             evaluate_fn=evaluate,
         )
         last = accuracies[len(accuracies) // 2 :]
-        print(f"{name:14} {statistics.mean(last):5.1f} ± {statistics.stdev(last):4.1f}", flush=True)
+        print(f"{name:15} {statistics.mean(last):5.1f} ± {statistics.stdev(last):4.1f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from flwr.serverapp import Grid
 
 from ._aggregate import average, npy_bytes, view
 from ._memory import Arrays, Memory
+from .client import RECORD
 
 
 @dataclass
@@ -41,6 +42,10 @@ class Round:
     wanted: float = 0.0
     #: The weights that the selection aims at, for a server with memory.
     target: dict[str, float] = field(default_factory=dict)
+    #: What each client was asked to add to its local training, if anything.
+    corrections: dict[str, ArrayRecord] = field(default_factory=dict)
+    #: Whose update arrived with the correction added, and whose without it.
+    corrected: dict[str, bool] = field(default_factory=dict)
     #: How much each client has to say in the model's step.
     shares: dict[str, float] = field(default_factory=dict)
 
@@ -133,6 +138,33 @@ def _read(record: ArrayRecord, model: Arrays) -> Arrays:
     return arrays
 
 
+def record(arrays: Arrays) -> ArrayRecord:
+    """Arrays as Flower sends them, copied once."""
+    return ArrayRecord(
+        {
+            key: Array(str(array.dtype), array.shape, "numpy.ndarray", npy_bytes(array))
+            for key, array in arrays.items()
+        }
+    )
+
+
+def _start(content: RecordDict, model: Arrays, correction: ArrayRecord | None) -> Arrays | None:
+    """Where a client's own update starts: the model with the correction that it confirms.
+
+    ``None`` if it confirms none. Clients may confirm anything; only what was sent is taken away.
+    """
+    answer = content.config_records.get(RECORD, {}).get("corrected")
+    confirmed = set(answer) if isinstance(answer, list) else set()
+    sent = {} if correction is None else correction
+    if not confirmed.intersection(sent):
+        return None
+    with np.errstate(over="ignore"):  # rejected as not finite
+        return {
+            key: array + view(sent[key].data) if key in confirmed and key in sent else array
+            for key, array in model.items()
+        }
+
+
 def next_model(
     updates: dict[str, RecordDict],
     current: Round,
@@ -146,40 +178,44 @@ def next_model(
     """
     model = {key: view(array.data) for key, array in current.arrays.items()}
     views: dict[str, Arrays] = {}
+    starts: dict[str, Arrays] = {}
     for name in current.drawn:
         if name not in updates:
             continue
-        record = next(iter(updates[name].array_records.values()))
+        content = updates[name]
         try:
-            arrays = _read(record, model)
+            arrays = _read(next(iter(content.array_records.values())), model)
         except ValueError as problem:
             current.outcomes[name] = Outcome(False, f"malformed update: {problem}")
             continue
+        start = _start(content, model, current.corrections.get(name))
+        if name in current.corrections:
+            current.corrected[name] = start is not None
+        starts[name] = model if start is None else start
         try:
-            views[name] = bounds.apply(arrays, model)
+            # The bounds are for what the client did by itself: nothing else enters the model.
+            views[name] = bounds.apply(arrays, starts[name])
         except ValueError as problem:
             current.outcomes[name] = Outcome(False, f"update is too long: {problem}")
     if memory is None:
         found = _mean(views, current)
     else:
-        found = _remember(views, model, current, memory, round_)
-    if not found:
-        return None
-    return ArrayRecord(
-        {
-            key: Array(str(array.dtype), array.shape, "numpy.ndarray", npy_bytes(array))
-            for key, array in found.items()
-        }
-    )
+        found = _remember(views, starts, model, current, memory, round_)
+    return record(found) if found else None
 
 
 def _remember(
-    views: dict[str, Arrays], model: Arrays, current: Round, memory: Memory, round_: int
+    views: dict[str, Arrays],
+    starts: dict[str, Arrays],
+    model: Arrays,
+    current: Round,
+    memory: Memory,
+    round_: int,
 ) -> Arrays | None:
     """Remembers what arrived, and steps by all that is remembered."""
     for name, arrays in views.items():
         try:
-            memory.remember(name, arrays, model, round_)
+            memory.remember(name, arrays, starts[name], round_)
         except ValueError as problem:
             current.outcomes[name] = Outcome(False, str(problem))
     if not current.arrived():
