@@ -148,19 +148,18 @@ def record(arrays: Arrays) -> ArrayRecord:
     )
 
 
-def _start(content: RecordDict, model: Arrays, correction: ArrayRecord | None) -> Arrays | None:
+def _start(content: RecordDict, model: Arrays, correction: ArrayRecord) -> Arrays | None:
     """Where a client's own update starts: the model with the correction that it confirms.
 
-    ``None`` if it confirms none. Clients may confirm anything; only what was sent is taken away.
+    ``None`` if it confirms none. Clients may confirm anything; only what was sent counts.
     """
     answer = content.config_records.get(RECORD, {}).get("corrected")
-    confirmed = set(answer) if isinstance(answer, list) else set()
-    sent = {} if correction is None else correction
-    if not confirmed.intersection(sent):
+    confirmed = set(answer) & set(correction) if isinstance(answer, list) else None
+    if not confirmed:
         return None
     with np.errstate(over="ignore"):  # rejected as not finite
         return {
-            key: array + view(sent[key].data) if key in confirmed and key in sent else array
+            key: array + view(correction[key].data) if key in confirmed else array
             for key, array in model.items()
         }
 
@@ -188,10 +187,11 @@ def next_model(
         except ValueError as problem:
             current.outcomes[name] = Outcome(False, f"malformed update: {problem}")
             continue
-        start = _start(content, model, current.corrections.get(name))
+        starts[name] = model
         if name in current.corrections:
+            start = _start(content, model, current.corrections[name])
             current.corrected[name] = start is not None
-        starts[name] = model if start is None else start
+            starts[name] = start or model
         try:
             # The bounds are for what the client did by itself: nothing else enters the model.
             views[name] = bounds.apply(arrays, starts[name])

@@ -412,12 +412,12 @@ class FedCote(FedAvg):
             if not outcome.arrived:
                 current.failed[name] = outcome.reason
                 log.info("fedcote: client %s failed: %s", name, outcome.reason)
-        ignoring = sorted(name for name, applied in current.corrected.items() if not applied)
+        ignoring = sorted(name for name, added in current.corrected.items() if not added)
         if ignoring and "corrections" not in self._warned:
             self._warned.add("corrections")
             log.warning(
-                "fedcote: no confirmation of the correction from client %s: its updates count as "
-                "uncorrected; see fedcote.client.Correction",
+                "fedcote: clients that do not confirm the correction, and count as uncorrected: "
+                "%s; see fedcote.client.Correction",
                 ", ".join(ignoring),
             )
         arrived = current.arrived()
