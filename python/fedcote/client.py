@@ -152,7 +152,7 @@ class Correction:
 
         ``model`` is a dictionary with the names of the arrays sent, or a list in their order.
         """
-        if self._taken == self.steps:
+        if not self.arrays or self._taken == self.steps:
             return
         self._taken += 1
         for name, array in self.arrays.items():
