@@ -153,7 +153,7 @@ def _start(content: RecordDict, model: Arrays, correction: ArrayRecord) -> Array
 
     ``None`` if it confirms none. Clients may confirm anything; only what was sent counts.
     """
-    answer = content.config_records.get(RECORD, {}).get("corrected")
+    answer = content.config_records.get(RECORD, ConfigRecord()).get("corrected")
     confirmed = set(answer) & set(correction) if isinstance(answer, list) else None
     if not confirmed:
         return None
