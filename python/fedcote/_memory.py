@@ -51,9 +51,13 @@ class Memory:
         """How large all of it is."""
         return sum(array.nbytes for update in self.updates.values() for array in update.values())
 
-    def clear(self) -> None:
-        """Forgets everything."""
+    def forget(self) -> None:
+        """Forgets all updates."""
         self.updates, self.rounds, self.seen = {}, {}, {}
+
+    def clear(self) -> None:
+        """Begins again from nothing."""
+        self.forget()
 
     def meet(self, present: Collection[str], round_: int) -> None:
         """Takes note of who is there in a round, and forgets who has been away for long."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,6 +11,7 @@ from flwr.app import Array, ArrayRecord, ConfigRecord, Message, RecordDict
 from flwr.serverapp import Grid
 
 from ._aggregate import average, npy_bytes, view
+from ._control import Control, Path
 from ._memory import Arrays, Memory
 from .client import RECORD
 
@@ -44,8 +46,10 @@ class Round:
     target: dict[str, float] = field(default_factory=dict)
     #: What each client was asked to add to its local training, if anything.
     corrections: dict[str, ArrayRecord] = field(default_factory=dict)
-    #: Whose update arrived with the correction added, and whose without it.
-    corrected: dict[str, bool] = field(default_factory=dict)
+    #: By what corrections were multiplied.
+    scale: float = 0.0
+    #: Who says to have added the correction, and what of it.
+    corrected: dict[str, Path] = field(default_factory=dict)
     #: How much each client has to say in the model's step.
     shares: dict[str, float] = field(default_factory=dict)
 
@@ -148,18 +152,23 @@ def record(arrays: Arrays) -> ArrayRecord:
     )
 
 
-def _start(content: RecordDict, model: Arrays, correction: ArrayRecord) -> Arrays | None:
-    """Where a client's own update starts: the model with the correction that it confirms.
-
-    ``None`` if it confirms none. Clients may confirm anything; only what was sent counts.
-    """
-    answer = content.config_records.get(RECORD, ConfigRecord()).get("corrected")
-    confirmed = set(answer) & set(correction) if isinstance(answer, list) else None
-    if not confirmed:
+def _confirmed(content: RecordDict, correction: ArrayRecord | None) -> Path | None:
+    """What a client says of the correction that it was sent; only what was sent counts."""
+    answer = content.config_records.get(RECORD, ConfigRecord())
+    keys, length = answer.get("corrected"), answer.get("length")
+    if correction is None or not isinstance(keys, list) or not set(keys) & set(correction):
         return None
+    return Path(
+        frozenset(correction).intersection(keys),
+        float(length) if isinstance(length, (int, float)) else math.nan,
+    )
+
+
+def _start(model: Arrays, correction: ArrayRecord, keys: Collection[str]) -> Arrays:
+    """Where a client's own update starts: the model with the correction."""
     with np.errstate(over="ignore"):  # rejected as not finite
         return {
-            key: array + view(correction[key].data) if key in confirmed else array
+            key: array + view(correction[key].data) if key in keys else array
             for key, array in model.items()
         }
 
@@ -188,10 +197,10 @@ def next_model(
             current.outcomes[name] = Outcome(False, f"malformed update: {problem}")
             continue
         starts[name] = model
-        if name in current.corrections:
-            start = _start(content, model, current.corrections[name])
-            current.corrected[name] = start is not None
-            starts[name] = start or model
+        path = _confirmed(content, current.corrections.get(name))
+        if path is not None:
+            current.corrected[name] = path
+            starts[name] = _start(model, current.corrections[name], path.keys)
         try:
             # The bounds are for what the client did by itself: nothing else enters the model.
             views[name] = bounds.apply(arrays, starts[name])
@@ -213,17 +222,22 @@ def _remember(
     round_: int,
 ) -> Arrays | None:
     """Remembers what arrived, and steps by all that is remembered."""
+    before = {}
     for name, arrays in views.items():
+        remembered = memory.updates.get(name)
         try:
             memory.remember(name, arrays, starts[name], round_)
+            before[name] = remembered
         except ValueError as problem:
             current.outcomes[name] = Outcome(False, str(problem))
+    if isinstance(memory, Control):
+        memory.watch(before, current.corrected)
     if not current.arrived():
         return None
     stepped, current.shares = memory.step(model, current.target)
     if stepped is None and current.shares:
         # Updates are finite, but huge. Whose fault it is cannot be told.
-        memory.clear()
+        memory.forget()
         current.shares = {}
         for name in current.arrived():
             current.outcomes[name] = Outcome(False, "the model would not be finite", counts=False)

@@ -127,6 +127,9 @@ class Correction:
         As the ClientApp's function got it.
     steps
         How many steps local training takes in this round.
+    rate
+        The learning rate, on average over the steps: the server judges by it whether corrected
+        training is stable. With :meth:`torch` the optimiser's own.
 
     Attributes
     ----------
@@ -135,12 +138,14 @@ class Correction:
         add. Arrays that are not corrected are missing.
     """
 
-    def __init__(self, message: Any, steps: int) -> None:
+    def __init__(self, message: Any, steps: int, rate: float | None = None) -> None:
         if steps < 1:
             raise ValueError(f"steps: must be at least 1, is {steps}")
         records = message.content.array_records
         self.arrays = {key: array.numpy() for key, array in records.get(CORRECTION, {}).items()}
         self.steps = steps
+        #: The sum of the rates of all steps, as far as it is known.
+        self._length = steps * rate if rate is not None else 0.0
         self._message = message
         #: The model's arrays, in the order in which they were sent.
         self._order = [key for name in records if name != CORRECTION for key in records[name]]
@@ -173,9 +178,12 @@ class Correction:
         if not terms:
             yield
             return
+        told = self._length > 0.0
 
         def add(parts: int) -> None:
             self._taken += parts
+            if not told:
+                self._length += parts * max(group["lr"] for group in optimizer.param_groups)
             for parameter, term in terms:
                 parameter.detach().add_(term, alpha=parts)
 
@@ -222,5 +230,9 @@ class Correction:
                 "add it after every step, or announce fewer steps"
             )
         if self._corrected:
-            content[RECORD] = ConfigRecord({"corrected": sorted(self._corrected)})
+            if not self._length > 0.0:
+                raise ValueError("rate: pass the learning rate to Correction, a positive number")
+            content[RECORD] = ConfigRecord(
+                {"corrected": sorted(self._corrected), "length": float(self._length)}
+            )
         return Message(content, reply_to=self._message)

@@ -63,8 +63,9 @@ class FedCote(FedAvg):
         clients apply it with :class:`fedcote.client.Correction`, and are treated as uncorrected
         where they do not.
     correction
-        From 0 to 1: how much of the correction is sent, for control only. With 0, control is
-        memory.
+        By what corrections are multiplied, from 0 to 1, for control only; with 0, control is
+        memory. ``"auto"``: 1, until the updates of corrected clients show that their training is
+        unstable, as in deep networks.
     server_rate
         What the model's step is multiplied by, for memory and control only.
     aim
@@ -112,7 +113,7 @@ class FedCote(FedAvg):
         selected: int | None = None,
         seed: int = 0,
         aggregation: str = "mean",
-        correction: float = 1.0,
+        correction: float | str = "auto",
         server_rate: float = 1.0,
         aim: str | None = None,
         draws: str | None = None,
@@ -141,7 +142,7 @@ class FedCote(FedAvg):
             raise ValueError(
                 f"aggregation: expected one of mean, memory, control, is {aggregation!r}"
             )
-        if aggregation != "control" and correction != 1.0:
+        if aggregation != "control" and correction != "auto":
             raise ValueError('correction: is for aggregation="control"')
         #: Everyone's latest update, if the server remembers.
         self.memory: Memory | None = None
@@ -365,6 +366,7 @@ class FedCote(FedAvg):
             model = {key: view(array.data) for key, array in current.arrays.items()}
             found_ones = self.memory.corrections(current.drawn, model, current.target)
             current.corrections = {name: record(arrays) for name, arrays in found_ones.items()}
+            current.scale = self.memory.scale
         messages = []
         for name in current.drawn:
             content = RecordDict(
@@ -412,7 +414,7 @@ class FedCote(FedAvg):
             if not outcome.arrived:
                 current.failed[name] = outcome.reason
                 log.info("fedcote: client %s failed: %s", name, outcome.reason)
-        ignoring = sorted(name for name, added in current.corrected.items() if not added)
+        ignoring = sorted((current.corrections.keys() & updates.keys()) - current.corrected.keys())
         if ignoring and "corrections" not in self._warned:
             self._warned.add("corrections")
             log.warning(
@@ -439,9 +441,8 @@ class FedCote(FedAvg):
             report["remembered"] = len(self.memory.updates)
             report["memory_bytes"] = self.memory.bytes
         if isinstance(self.memory, Control):
-            report["corrected"] = [
-                name for name in current.arrived() if current.corrected.get(name)
-            ]
+            report["corrected"] = [name for name in current.arrived() if name in current.corrected]
+            report["correction"] = current.scale
         return report
 
     def _metrics(self, contents: list[RecordDict]) -> MetricRecord:
@@ -469,6 +470,7 @@ class FedCote(FedAvg):
             metrics["fedcote-memory-bytes"] = report["memory_bytes"]
         if "corrected" in report:
             metrics["fedcote-corrected"] = len(report["corrected"])
+            metrics["fedcote-correction"] = report["correction"]
         return metrics
 
     def summary(self) -> None:

@@ -90,7 +90,7 @@ class FakeGrid(Grid):
             if what in (3, 5):  # Flower's own errors come from the server's node
                 reply.metadata.__dict__["_src_node_id"] = 1
             return reply
-        self.correction = Correction(message, self.steps)
+        self.correction = Correction(message, self.steps, rate=0.5)
         if CORRECTION in message.content:
             self.corrections.append((round_, name, self.correction.arrays))
         model = {key: array.numpy() for key, array in message.content["arrays"].items()}

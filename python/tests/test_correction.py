@@ -40,7 +40,7 @@ def said(correction):
 @pytest.mark.parametrize("steps", [1, 3, 8])
 @pytest.mark.parametrize("as_list", [False, True])
 def test_numpy(steps, as_list):
-    correction = Correction(message(), steps)
+    correction = Correction(message(), steps, rate=0.1)
     model = {key: array.copy() for key, array in MODEL.items()}
     arrays = list(model.values()) if as_list else model
     for _ in range(steps + 2):  # more steps than announced add nothing
@@ -53,7 +53,7 @@ def test_numpy(steps, as_list):
 
 def test_arrays_that_were_sent_as_a_list():
     sent = message(list(MODEL.values()), {"1": WANTED["bias"]})  # Flower calls them 0, 1, …
-    correction = Correction(sent, 2)
+    correction = Correction(sent, 2, rate=0.1)
     model = [array.copy() for array in MODEL.values()]
     correction.add(model)
     correction.add(model)
@@ -63,25 +63,30 @@ def test_arrays_that_were_sent_as_a_list():
 
 
 def test_a_correction_that_is_only_added_in_part_is_an_error():
-    correction = Correction(message(), 3)
+    correction = Correction(message(), 3, rate=0.1)
     correction.add({key: array.copy() for key, array in MODEL.items()})
     with pytest.raises(ValueError, match="was added in 1 of 3 steps"):
         said(correction)
+    correction = Correction(message(), 3)
+    correction.confirm()
+    with pytest.raises(ValueError, match="rate: pass the learning rate"):
+        said(correction)
     with pytest.raises(ValueError, match="steps: must be at least 1"):
-        Correction(message(), 0)
+        Correction(message(), 0, rate=0.1)
 
 
 def test_anything():
-    correction = Correction(message(), 5)
+    correction = Correction(message(), 5, rate=0.1)
     assert said(correction) is None  # nothing is confirmed that nobody added
     assert set(correction.arrays) == set(WANTED)
     np.testing.assert_array_equal(correction.arrays["bias"], WANTED["bias"])
     correction.confirm()
     assert said(correction) == ["bias", "weight"]
+    assert correction.reply(RecordDict()).content["fedcote"]["length"] == 5 * 0.1
 
 
 def test_nothing_was_sent():
-    correction = Correction(message(correction=None), 5)
+    correction = Correction(message(correction=None), 5, rate=0.1)
     model = {key: array.copy() for key, array in MODEL.items()}
     correction.add(model)
     with correction.torch(*pretended()):
@@ -111,6 +116,7 @@ class Optimizer:
 
     def __init__(self, parameters):
         self.parameters, self.hooks = parameters, []
+        self.param_groups = [{"lr": 0.25}, {"lr": 0.5}]
 
     def register_step_post_hook(self, hook):
         self.hooks.append(hook)
@@ -150,6 +156,8 @@ def test_what_looks_like_pytorch(taken):
         np.testing.assert_allclose(tensor, MODEL[key] - taken / 2 + WANTED[key], rtol=1e-6)
     assert optimizer.hooks == []
     assert said(correction) == ["bias", "weight"]
+    reply = correction.reply(RecordDict())
+    assert reply.content["fedcote"]["length"] == 4 * 0.5
 
 
 def test_training_that_fails_confirms_nothing_more():

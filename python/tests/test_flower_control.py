@@ -14,7 +14,8 @@ from test_flower_memory import BAD, FAILURE, LABELS, NAMES, faults, train, troub
 from fedcote.flower import FedCote  # noqa: E402
 
 CONTROL = dict(aggregation="control", selected=4, seed=3, fraction_evaluate=0.0)
-EVERYONE = dict(CONTROL, selected=12)
+MEMORY = dict(CONTROL, aggregation="memory")
+EVERYONE = dict(CONTROL, selected=12, correction=1.0)
 
 
 class Quadratic(FakeGrid):
@@ -95,7 +96,7 @@ def test_two_clients_worked_by_hand():
     # Corrected clients end at the minimum; those with memory alone at 5.25 / 1.1875.
     models, _ = train(FedCote(**EVERYONE), Quadratic(both), 60)
     close(models[60][3], 4)
-    models, _ = train(FedCote(**{**EVERYONE, "aggregation": "memory"}), Quadratic(both), 60)
+    models, _ = train(FedCote(**{**MEMORY, "selected": 12}), Quadratic(both), 60)
     close(models[60][3], 5.25 / 1.1875)
 
 
@@ -135,6 +136,7 @@ def test_without_corrections_it_is_memory_to_the_bit():
         models, _ = train(strategy, grid, 25)
         for report in strategy.history:
             assert report.pop("corrected", []) == []
+            assert report.pop("correction", 0.0) == 0.0
         runs.append((np.array(list(models.values())), strategy, grid))
     (memory, first, _), (control, second, grid) = runs
     assert memory.tobytes() == control.tobytes() and first.history == second.history
@@ -326,8 +328,9 @@ def test_a_round_that_is_drawn_again_is_corrected_again():
 
 def test_options():
     for wrong, match in [
-        (dict(correction=1.5), "correction: must be from 0 to 1"),
-        (dict(correction=float("nan")), "correction: must be from 0 to 1"),
+        (dict(correction=1.5), 'correction: must be "auto" or from 0 to 1'),
+        (dict(correction="safe"), 'correction: must be "auto" or from 0 to 1'),
+        (dict(correction=float("nan")), 'correction: must be "auto" or from 0 to 1'),
         (dict(server_rate=0.0), "server_rate: must be a positive number"),
         (dict(aggregation="memory", correction=0.5), 'correction: is for aggregation="control"'),
         (dict(aggregation="mean", server_rate=0.5), "server_rate: is for"),

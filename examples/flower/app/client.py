@@ -34,14 +34,15 @@ def train(message: Message, context: Context) -> Message:
     if generator.random() < rates[client % len(rates)]:
         raise ConnectionError("the upload was lost")
     images, labels = task.client_data(client, clients)
-    correction = Correction(message, steps=int(config["local-steps"]))
+    rate = float(config["rate"])
+    correction = Correction(message, steps=int(config["local-steps"]), rate=rate)
     model, loss = task.train(
         message.content["arrays"].to_numpy_ndarrays(),
         images,
         labels,
         correction.steps,
         int(config["batch"]),
-        float(config["rate"]),
+        rate,
         generator,
         after_step=correction.add,  # does nothing unless the server sent a correction
     )
