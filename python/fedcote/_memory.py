@@ -1,11 +1,13 @@
 """What a server remembers of its clients: the latest update of each (MIFA, Gu et al. 2021).
 
-The model steps by the mean of all that is remembered, whoever arrived, w ← w + Σ β_i u_i / Σ β_i.
+The model steps by the mean of all that is remembered, whoever arrived, w ← w + η Σ β_i u_i / Σ β_i
+with the server's rate η.
 The weights β are those that the selection aims at, so clients that it leaves out have no say.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 from typing import Any, TypeAlias
 
@@ -30,10 +32,13 @@ class Memory:
     ({'w': array([3.5], dtype=float32)}, {'a': 0.75, 'b': 0.25})
     """
 
-    def __init__(self, forget_after: int) -> None:
+    def __init__(self, forget_after: int, server_rate: float = 1.0) -> None:
         if forget_after < 1:
             raise ValueError(f"forget_after: must be at least 1, is {forget_after}")
+        if not 0.0 < server_rate < math.inf:
+            raise ValueError(f"server_rate: must be a positive number, is {server_rate}")
         self.forget_after = forget_after
+        self.server_rate = server_rate
         #: The updates, by client and name of the array.
         self.updates: dict[str, Arrays] = {}
         #: The round of each update.
@@ -46,9 +51,13 @@ class Memory:
         """How large all of it is."""
         return sum(array.nbytes for update in self.updates.values() for array in update.values())
 
-    def clear(self) -> None:
-        """Forgets everything."""
+    def forget(self) -> None:
+        """Forgets all updates."""
         self.updates, self.rounds, self.seen = {}, {}, {}
+
+    def clear(self) -> None:
+        """Begins again from nothing."""
+        self.forget()
 
     def meet(self, present: Collection[str], round_: int) -> None:
         """Takes note of who is there in a round, and forgets who has been away for long."""
@@ -70,6 +79,13 @@ class Memory:
                 raise ValueError(f"update is not finite: {key}")
         self.updates[name], self.rounds[name], self.seen[name] = update, round_, round_
 
+    def shares(self, weights: Mapping[str, float]) -> dict[str, float]:
+        """How much each client that is remembered has to say; empty when nobody has a weight."""
+        # By name, so that the order of arrival does not change the rounding.
+        names = sorted(name for name in self.updates if weights.get(name, 0.0) > 0.0)
+        total = float(np.sum([weights[name] for name in names]))
+        return {name: weights[name] / total for name in names}
+
     def step(
         self, model: Arrays, weights: Mapping[str, float]
     ) -> tuple[Arrays | None, dict[str, float]]:
@@ -77,16 +93,14 @@ class Memory:
 
         ``None`` when nobody who is remembered has a weight, or when the step is not finite.
         """
-        # By name, so that the order of arrival does not change the rounding.
-        names = sorted(name for name in self.updates if weights.get(name, 0.0) > 0.0)
-        if not names:
+        shares = self.shares(weights)
+        if not shares:
             return None, {}
-        total = float(np.sum([weights[name] for name in names]))
-        shares = {name: weights[name] / total for name in names}
+        factors = [1.0, *(self.server_rate * share for share in shares.values())]
         stepped = {}
         for key, array in model.items():
-            terms = [array, *(self.updates[name][key] for name in names)]
-            stepped[key], finite = weighted_sum(terms, [1.0, *shares.values()], array.dtype)
+            terms = [array, *(self.updates[name][key] for name in shares)]
+            stepped[key], finite = weighted_sum(terms, factors, array.dtype)
             if not finite:
                 return None, shares
         return stepped, shares

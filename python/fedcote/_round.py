@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,7 +11,9 @@ from flwr.app import Array, ArrayRecord, ConfigRecord, Message, RecordDict
 from flwr.serverapp import Grid
 
 from ._aggregate import average, npy_bytes, view
+from ._control import Control, Path
 from ._memory import Arrays, Memory
+from .client import RECORD
 
 
 @dataclass
@@ -41,6 +44,12 @@ class Round:
     wanted: float = 0.0
     #: The weights that the selection aims at, for a server with memory.
     target: dict[str, float] = field(default_factory=dict)
+    #: What each client was asked to add to its local training, if anything.
+    corrections: dict[str, ArrayRecord] = field(default_factory=dict)
+    #: By what corrections were multiplied.
+    scale: float = 0.0
+    #: Who says to have added the correction, and what of it.
+    corrected: dict[str, Path] = field(default_factory=dict)
     #: How much each client has to say in the model's step.
     shares: dict[str, float] = field(default_factory=dict)
 
@@ -133,6 +142,37 @@ def _read(record: ArrayRecord, model: Arrays) -> Arrays:
     return arrays
 
 
+def record(arrays: Arrays) -> ArrayRecord:
+    """Arrays as Flower sends them, copied once."""
+    return ArrayRecord(
+        {
+            key: Array(str(array.dtype), array.shape, "numpy.ndarray", npy_bytes(array))
+            for key, array in arrays.items()
+        }
+    )
+
+
+def _confirmed(content: RecordDict, correction: ArrayRecord | None) -> Path | None:
+    """What a client says of the correction that it was sent; only what was sent counts."""
+    answer = content.config_records.get(RECORD, ConfigRecord())
+    keys, length = answer.get("corrected"), answer.get("length")
+    if correction is None or not isinstance(keys, list) or not set(keys) & set(correction):
+        return None
+    return Path(
+        frozenset(correction).intersection(keys),
+        float(length) if isinstance(length, (int, float)) else math.nan,
+    )
+
+
+def _start(model: Arrays, correction: ArrayRecord, keys: Collection[str]) -> Arrays:
+    """Where a client's own update starts: the model with the correction."""
+    with np.errstate(over="ignore"):  # rejected as not finite
+        return {
+            key: array + view(correction[key].data) if key in keys else array
+            for key, array in model.items()
+        }
+
+
 def next_model(
     updates: dict[str, RecordDict],
     current: Round,
@@ -146,48 +186,58 @@ def next_model(
     """
     model = {key: view(array.data) for key, array in current.arrays.items()}
     views: dict[str, Arrays] = {}
+    starts: dict[str, Arrays] = {}
     for name in current.drawn:
         if name not in updates:
             continue
-        record = next(iter(updates[name].array_records.values()))
+        content = updates[name]
         try:
-            arrays = _read(record, model)
+            arrays = _read(next(iter(content.array_records.values())), model)
         except ValueError as problem:
             current.outcomes[name] = Outcome(False, f"malformed update: {problem}")
             continue
+        starts[name] = model
+        path = _confirmed(content, current.corrections.get(name))
+        if path is not None:
+            current.corrected[name] = path
+            starts[name] = _start(model, current.corrections[name], path.keys)
         try:
-            views[name] = bounds.apply(arrays, model)
+            # The bounds are for what the client did by itself: nothing else enters the model.
+            views[name] = bounds.apply(arrays, starts[name])
         except ValueError as problem:
             current.outcomes[name] = Outcome(False, f"update is too long: {problem}")
     if memory is None:
         found = _mean(views, current)
     else:
-        found = _remember(views, model, current, memory, round_)
-    if not found:
-        return None
-    return ArrayRecord(
-        {
-            key: Array(str(array.dtype), array.shape, "numpy.ndarray", npy_bytes(array))
-            for key, array in found.items()
-        }
-    )
+        found = _remember(views, starts, model, current, memory, round_)
+    return record(found) if found else None
 
 
 def _remember(
-    views: dict[str, Arrays], model: Arrays, current: Round, memory: Memory, round_: int
+    views: dict[str, Arrays],
+    starts: dict[str, Arrays],
+    model: Arrays,
+    current: Round,
+    memory: Memory,
+    round_: int,
 ) -> Arrays | None:
     """Remembers what arrived, and steps by all that is remembered."""
+    before = {}
     for name, arrays in views.items():
+        remembered = memory.updates.get(name)
         try:
-            memory.remember(name, arrays, model, round_)
+            memory.remember(name, arrays, starts[name], round_)
+            before[name] = remembered
         except ValueError as problem:
             current.outcomes[name] = Outcome(False, str(problem))
+    if isinstance(memory, Control):
+        memory.watch(before, current.corrected)
     if not current.arrived():
         return None
     stepped, current.shares = memory.step(model, current.target)
     if stepped is None and current.shares:
         # Updates are finite, but huge. Whose fault it is cannot be told.
-        memory.clear()
+        memory.forget()
         current.shares = {}
         for name in current.arrived():
             current.outcomes[name] = Outcome(False, "the model would not be finite", counts=False)

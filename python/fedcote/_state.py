@@ -66,7 +66,7 @@ def read(file: Path) -> tuple[dict[str, Any], Arrays, dict[str, Arrays]] | None:
         # Damaged archives fail in many ways.
         raise ValueError(
             f"{reading}: is no state of a federation, or damaged ({problem or type(problem).__name__}); "
-            f"restore it from a copy, or move {file} away to start afresh"
+            f"restore it from a copy, or move {file} away to start again from nothing"
         ) from None
     return state, arrays, updates
 

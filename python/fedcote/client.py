@@ -1,23 +1,35 @@
-"""The client's side of :class:`fedcote.flower.FedCote`: how many samples of each label it holds.
+"""The client's side of :class:`fedcote.flower.FedCote`: how many samples of each label it holds,
+and the correction of its local training.
 
 A client that cannot install the package can carry a copy of this file; only noise for privacy
 (``epsilon``) needs the package. In the ClientApp::
 
-    from fedcote.client import label_histogram
+    from fedcote.client import Correction, label_histogram
 
     @app.query("label_histogram")
     def histogram(message, context):
         return label_histogram(message, context, labels=my_labels, classes=10)
+
+    @app.train()
+    def train(message, context):
+        correction = Correction(message, steps=len(batches))
+        with correction.torch(model, optimizer):
+            ...  # training as ever, in so many steps of the optimiser
+        return correction.reply(RecordDict({"arrays": ..., "metrics": ...}))
 """
 
 from __future__ import annotations
 
+import contextlib
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-#: The key of the record that carries the answer.
+#: The key of the record that carries the answer to the query, and the confirmation of a correction.
 RECORD = "fedcote"
+
+#: The key of the record of arrays that carries the correction.
+CORRECTION = "fedcote-correction"
 
 
 def counts(labels: Iterable[Any], classes: int) -> list[int]:
@@ -98,3 +110,126 @@ def label_histogram(
     if name is not None:
         record["name"] = str(name)
     return Message(RecordDict({RECORD: record}), reply_to=message)
+
+
+class Correction:
+    """What the server asks this client to add to its local training (``aggregation="control"``).
+
+    Use one of :meth:`torch`, :meth:`add` and :meth:`confirm`, then :meth:`reply`. Nothing happens
+    in any of them when the server sent no correction.
+
+    Parameters
+    ----------
+    message
+        As the ClientApp's function got it.
+    steps
+        How many steps local training takes in this round.
+    rate
+        The learning rate, on average over the steps: the server judges by it whether corrected
+        training is stable. With :meth:`torch` the optimiser's own.
+
+    Attributes
+    ----------
+    arrays
+        The correction in units of updates, NumPy arrays by name: what all steps together are to
+        add. Arrays that are not corrected are missing.
+    """
+
+    def __init__(self, message: Any, steps: int, rate: float | None = None) -> None:
+        if steps < 1:
+            raise ValueError(f"steps: must be at least 1, is {steps}")
+        records = message.content.array_records
+        self.arrays = {key: array.numpy() for key, array in records.get(CORRECTION, {}).items()}
+        self.steps = steps
+        #: The sum of the rates of all steps, as far as it is known.
+        self._length = steps * rate if rate is not None else 0.0
+        self._message = message
+        #: The model's arrays, in the order in which they were sent.
+        self._order = [key for name in records if name != CORRECTION for key in records[name]]
+        self._taken = 0
+        self._corrected: set[str] = set()
+
+    def add(self, model: Any) -> None:
+        """Adds one step's part to a model of NumPy arrays; to be called after each step.
+
+        ``model`` is a dictionary with the names of the arrays sent, or a list in their order.
+        """
+        if not self.arrays or self._taken == self.steps:
+            return
+        self._taken += 1
+        for name, array in self.arrays.items():
+            model[name if hasattr(model, "keys") else self._order.index(name)] += array / self.steps
+        self.confirm()
+
+    @contextlib.contextmanager
+    def torch(self, model: Any, optimizer: Any) -> Iterator[None]:
+        """Corrects a PyTorch model after each of the optimiser's steps in the ``with`` block.
+
+        The part is added to the parameters themselves, which is exact for every optimiser: with
+        momentum or adaptive rates, too, what is added in all steps together is the correction. If
+        there are fewer steps than announced, what is left is added at the end of the block; after
+        the announced number nothing more is added. Parameters without gradients, and buffers, are
+        not corrected.
+        """
+        terms = self._terms(model)
+        if not terms:
+            yield
+            return
+        told = self._length > 0.0
+
+        def add(parts: int) -> None:
+            self._taken += parts
+            if not told:
+                self._length += parts * max(group["lr"] for group in optimizer.param_groups)
+            for parameter, term in terms:
+                parameter.detach().add_(term, alpha=parts)
+
+        hook = optimizer.register_step_post_hook(lambda *_: add(int(self._taken < self.steps)))
+        try:
+            yield
+        finally:
+            hook.remove()
+        add(self.steps - self._taken)
+
+    def _terms(self, model: Any) -> list[tuple[Any, Any]]:
+        """Parameters, and what a step adds to each."""
+        state = list(model.state_dict())
+        if set(self._order) <= set(state):
+            names = {name: name for name in self._order}
+        elif len(self._order) == len(state):  # the arrays were sent as a list
+            names = dict(zip(self._order, state, strict=True))
+        else:
+            raise ValueError("correction: the model's arrays are not those that were sent")
+        parameters = dict(model.named_parameters(remove_duplicate=False))
+        terms = {}
+        for name, array in self.arrays.items():
+            parameter = parameters.get(names[name])
+            if parameter is not None and parameter.requires_grad:
+                self._corrected.add(name)
+                # Parameters that share their storage have several names, and are corrected once.
+                terms[id(parameter)] = (
+                    parameter,
+                    parameter.detach().new_tensor(array / self.steps),
+                )
+        return list(terms.values())
+
+    def confirm(self) -> None:
+        """Takes note that all :attr:`arrays` are added, for training that adds them by itself."""
+        self._corrected.update(self.arrays)
+
+    def reply(self, content: Any) -> Any:
+        """The reply with the given records, which tells the server what was corrected."""
+        from flwr.app import ConfigRecord, Message
+
+        if 0 < self._taken < self.steps:
+            raise ValueError(
+                f"correction: was added in {self._taken} of {self.steps} steps; "
+                "add it after every step, or announce fewer steps"
+            )
+        if self._corrected:
+            if not self._length > 0.0:
+                raise ValueError("rate: pass the learning rate to Correction, a positive number")
+            content[RECORD] = ConfigRecord(
+                {"corrected": sorted(self._corrected), "length": float(self._length)}
+            )
+        return Message(content, reply_to=self._message)

@@ -28,10 +28,13 @@ except ImportError as missing:
     ) from missing
 
 from . import _state
+from ._aggregate import view
+from ._control import Control
 from ._directory import Directory, message
 from ._memory import Arrays, Memory
-from ._round import Bounds, Outcome, Round, check_update, next_model
+from ._round import Bounds, Outcome, Round, check_update, next_model, record
 from ._selector import Selector
+from .client import CORRECTION
 
 __all__ = ["FedCote"]
 
@@ -48,25 +51,34 @@ class FedCote(FedAvg):
     Parameters
     ----------
     selected
-        Draws a round, K. Default: as many as ``FedAvg`` would sample, by ``fraction_train`` and
+        Draws per round, K. Default: as many as ``FedAvg`` would sample, by ``fraction_train`` and
         ``min_train_nodes``.
     seed
         Same seed, same clients, same failures: same draws.
     aggregation
         ``"mean"``: the average of what arrives, as in the paper. ``"memory"``: the server
         remembers each client's latest update, and the model steps by all of them, whoever
-        arrives. That is the better one, for clients × model size of memory.
+        arrives, for clients × model size of memory. ``"control"``: memory, and each client is sent
+        a correction of its local training, so that it does not drift towards its own labels;
+        clients apply it with :class:`fedcote.client.Correction`, and are treated as uncorrected
+        where they do not.
+    correction
+        By what corrections are multiplied, from 0 to 1, for control only; with 0, control is
+        memory. ``"auto"``: 1, until the updates of corrected clients show that their training is
+        unstable, as in deep networks.
+    server_rate
+        What the model's step is multiplied by, for memory and control only.
     aim
         What selection is for: ``"appearance"``, that the labels of what arrives are right (the
         default of the mean), or ``"freshness"``, that what is remembered does not grow old (the
-        default of memory, and for memory only).
+        default of memory and control, and for them only).
     draws
         ``"independent"`` (as in the paper; the default of the mean) or ``"systematic"`` (a
-        round's labels vary less; the default of memory).
+        round's labels vary less; the default of memory and control).
     forget_after
         What is remembered of a client that has been away for more rounds than this is dropped.
     threshold
-        Clients that fail more often are left out: 0.95 for memory, 0.85 for the mean.
+        Clients that fail more often are left out: 0.95 for memory and control, 0.85 for the mean.
     estimator, method, coverage, kappa, efficiency
         See :class:`fedcote.Selector`.
     state_file
@@ -81,7 +93,8 @@ class FedCote(FedAvg):
         How often to draw in a round in which nothing arrives.
     max_norm
         A bound on the Euclidean norm of an update, the difference of what a client returns from
-        what it was sent: a longer one is rejected and counts as a failure. Default: none.
+        what it was sent (for control, without the correction): a longer one is rejected and
+        counts as a failure. Default: none.
     clip
         The same, but a longer update is scaled down to the bound and counts as arrived.
     ignored_errors
@@ -100,6 +113,8 @@ class FedCote(FedAvg):
         selected: int | None = None,
         seed: int = 0,
         aggregation: str = "mean",
+        correction: float | str = "auto",
+        server_rate: float = 1.0,
         aim: str | None = None,
         draws: str | None = None,
         forget_after: int = 50,
@@ -123,20 +138,33 @@ class FedCote(FedAvg):
             raise ValueError(f"selected: must be from 1 to 1000000000, is {selected}")
         if max_attempts < 1:
             raise ValueError(f"max_attempts: must be at least 1, is {max_attempts}")
-        if aggregation not in ("mean", "memory"):
-            raise ValueError(f"aggregation: must be one of mean, memory, is {aggregation!r}")
-        if aim == "freshness" and aggregation != "memory":
+        if aggregation not in ("mean", "memory", "control"):
             raise ValueError(
-                'aim: "freshness" is for a server that remembers: aggregation="memory"'
+                f"aggregation: expected one of mean, memory, control, is {aggregation!r}"
             )
-        if aggregation == "memory":
+        if aggregation != "control" and correction != "auto":
+            raise ValueError('correction: is for aggregation="control"')
+        #: Everyone's latest update, if the server remembers.
+        self.memory: Memory | None = None
+        if aggregation == "mean":
+            if aim == "freshness":
+                raise ValueError(
+                    'aim: "freshness" is for a server that remembers: aggregation="memory"'
+                )
+            if server_rate != 1.0:
+                raise ValueError('server_rate: is for aggregation="memory" and "control"')
+        else:
             aim, draws = aim or "freshness", draws or "systematic"
+            self.memory = (
+                Memory(forget_after, server_rate)
+                if aggregation == "memory"
+                else Control(forget_after, server_rate, correction)
+            )
         if threshold is None:
             # Who is remembered may come rarely.
-            threshold = 0.95 if aggregation == "memory" else 0.85
+            threshold = 0.85 if aggregation == "mean" else 0.95
         self.selected = selected
-        #: Everyone's latest update, if the server remembers.
-        self.memory = Memory(forget_after) if aggregation == "memory" else None
+        self.aggregation = aggregation
         self.selector = Selector(
             seed,
             estimator=estimator,
@@ -214,6 +242,7 @@ class FedCote(FedAvg):
         """Everything but the model and the updates in memory, as data that JSON can hold."""
         return {
             "round": self._done,
+            "aggregation": self.aggregation,
             "selector": self.selector.state(),
             "directory": self.directory.state(),
             "memory": None if self.memory is None else self.memory.state(),
@@ -229,16 +258,17 @@ class FedCote(FedAvg):
         ``updates`` is what ``memory.updates`` was then; without it nothing is remembered.
         """
         try:
-            if (state["memory"] is None) != (self.memory is None):
+            if state["aggregation"] != self.aggregation:
                 raise ValueError(
-                    "state: was saved with another aggregation; use the same, or start afresh"
+                    f"state: was saved with aggregation {state['aggregation']!r}, this is "
+                    f"{self.aggregation!r}; use the same, or start again from nothing"
                 )
             saved, ours = state["selector"]["core"], self.selector.state()["core"]
             for part in ("seed", "choices", "kind"):
                 if saved[part] != ours[part]:
                     raise ValueError(
                         f"state: was saved with {part} {saved[part]}, this is {ours[part]}; "
-                        "use the same options, or start afresh"
+                        "use the same options, or start again from nothing"
                     )
             self.selector.restore(state["selector"])
             self.directory.restore(state["directory"])
@@ -331,11 +361,20 @@ class FedCote(FedAvg):
                 log.warning("fedcote: %s", warning)
         current.attempts += 1
         current.drawn = {str(name): count for name, count in drawn}
-        current.outcomes = {}
-        record = RecordDict(
-            {self.arrayrecord_key: current.arrays, self.configrecord_key: current.config}
-        )
-        messages = [message(record, nodes[name], "train", self._timeout) for name in current.drawn]
+        current.outcomes, current.corrections, current.corrected = {}, {}, {}
+        if isinstance(self.memory, Control):
+            model = {key: view(array.data) for key, array in current.arrays.items()}
+            found_ones = self.memory.corrections(current.drawn, model, current.target)
+            current.corrections = {name: record(arrays) for name, arrays in found_ones.items()}
+            current.scale = self.memory.scale
+        messages = []
+        for name in current.drawn:
+            content = RecordDict(
+                {self.arrayrecord_key: current.arrays, self.configrecord_key: current.config}
+            )
+            if name in current.corrections:
+                content[CORRECTION] = current.corrections[name]
+            messages.append(message(content, nodes[name], "train", self._timeout))
         current.sent = dict(zip(current.drawn, messages, strict=True))
         log.info("fedcote: drew %d of %d clients (%d draws)", len(drawn), len(nodes), selected)
         return messages
@@ -375,6 +414,14 @@ class FedCote(FedAvg):
             if not outcome.arrived:
                 current.failed[name] = outcome.reason
                 log.info("fedcote: client %s failed: %s", name, outcome.reason)
+        ignoring = sorted((current.corrections.keys() & updates.keys()) - current.corrected.keys())
+        if ignoring and "corrections" not in self._warned:
+            self._warned.add("corrections")
+            log.warning(
+                "fedcote: clients that do not confirm the correction, and count as uncorrected: "
+                "%s; see fedcote.client.Correction",
+                ", ".join(ignoring),
+            )
         arrived = current.arrived()
         return model, [updates[name] for name in arrived]
 
@@ -393,6 +440,9 @@ class FedCote(FedAvg):
         if self.memory is not None:
             report["remembered"] = len(self.memory.updates)
             report["memory_bytes"] = self.memory.bytes
+        if isinstance(self.memory, Control):
+            report["corrected"] = [name for name in current.arrived() if name in current.corrected]
+            report["correction"] = current.scale
         return report
 
     def _metrics(self, contents: list[RecordDict]) -> MetricRecord:
@@ -418,13 +468,18 @@ class FedCote(FedAvg):
         if self.memory is not None:
             metrics["fedcote-remembered"] = report["remembered"]
             metrics["fedcote-memory-bytes"] = report["memory_bytes"]
+        if "corrected" in report:
+            metrics["fedcote-corrected"] = len(report["corrected"])
+            metrics["fedcote-correction"] = report["correction"]
         return metrics
 
     def summary(self) -> None:
         """Logs the strategy's settings."""
-        log.info("\t├──> FedCote: %s draws a round", self.selected or "as many as FedAvg's")
+        log.info("\t├──> FedCote: %s draws per round", self.selected or "as many as FedAvg's")
         kept = "nothing" if self.memory is None else "each client's latest update"
         log.info("\t│\t├── remembers: %s", kept)
+        if self.aggregation == "control":
+            log.info("\t│\t├── sends corrections of local training")
         log.info("\t│\t└── state file: %s", self.state_file or "none")
         super().summary()
 

@@ -4,6 +4,8 @@ import numpy as np
 from flwr.app import Array, ArrayRecord, ConfigRecord, Error, Message, MetricRecord, RecordDict
 from flwr.serverapp import Grid
 
+from fedcote.client import CORRECTION, RECORD, Correction
+
 try:  # newer versions make messages only inside a run
     from flwr.supercore.task_identity import TaskIdentity
 
@@ -19,9 +21,12 @@ class FakeGrid(Grid):
     """Clients ``names`` with label counts; ``behave(name, round)`` says what one does in a round.
 
     ``None`` trains, a number is the code of an error, "silent" never answers, "nan", "infinite",
-    "shape", "dtype", "text", "huge", "huge-float64" and "empty" answer wrongly, and bytes are what
-    stands in place of an array.
+    "shape", "dtype", "text", "huge", "huge-float64" and "empty" answer wrongly, bytes are what
+    stands in place of an array, and a dictionary is what is said of the correction.
     """
+
+    #: Local steps.
+    steps = 2
 
     def __init__(self, labels, behave=lambda name, round: None, names=None, nodes=None):
         self.labels = [list(map(int, row)) for row in labels]
@@ -31,6 +36,7 @@ class FakeGrid(Grid):
         self.behave = behave
         self.mute = set()  # clients that do not tell their labels
         self.queries, self.asked = [], []
+        self.corrections = []  # what was sent of them: round, client, arrays
         self.pushed = 0
 
     def set_run(self, run):
@@ -84,6 +90,9 @@ class FakeGrid(Grid):
             if what in (3, 5):  # Flower's own errors come from the server's node
                 reply.metadata.__dict__["_src_node_id"] = 1
             return reply
+        self.correction = Correction(message, self.steps, rate=0.5)
+        if CORRECTION in message.content:
+            self.corrections.append((round_, name, self.correction.arrays))
         model = {key: array.numpy() for key, array in message.content["arrays"].items()}
         model["w"] = self.learn(model["w"], client, round_)
         if what == "nan":
@@ -109,10 +118,13 @@ class FakeGrid(Grid):
         if what == "metrics":
             metrics["loss"] = [1.0, 2.0]
         content = RecordDict({"arrays": ArrayRecord(arrays), "metrics": metrics})
-        return Message(content, reply_to=message)
+        reply = self.correction.reply(content)
+        if isinstance(what, dict):
+            reply.content[RECORD] = ConfigRecord(what)
+        return reply
 
     def learn(self, model, client, round_):
-        """What a client makes of the array "w"."""
+        """What a client makes of the array "w"; ``self.correction`` is what it was asked to add."""
         return model + np.float32(1 + client)
 
 

@@ -184,7 +184,7 @@ def test_what_is_remembered_is_clipped():
 
 
 def test_a_model_that_would_not_be_finite_is_not_taken():
-    """Without a bound huge updates pass; when they add up to infinity, memory starts afresh."""
+    """Without a bound huge updates pass; when they add up to infinity, memory is emptied."""
     strategy = strategy_with(known=np.zeros(6), max_attempts=1, selected=12)
     grid = FakeGrid(LABELS, lambda name, round_: None if int(name) == round_ - 1 else 2)
     grid.learn = lambda model, client, round_: np.full(4, 3e38, np.float32)
@@ -266,7 +266,7 @@ def test_a_restart_changes_nothing(tmp_path):
         np.testing.assert_array_equal(models[round_], straight[round_])
     assert third.memory.bytes == whole.memory.bytes
 
-    with pytest.raises(ValueError, match="another aggregation"):
+    with pytest.raises(ValueError, match="saved with aggregation 'memory', this is 'mean'"):
         train(FedCote(**{**options, "aggregation": "mean"}, state_file=file), grid, 9)
 
 
@@ -317,7 +317,7 @@ def test_a_new_start_forgets():
 
 def test_options():
     for wrong, match in [
-        (dict(aggregation="median"), "aggregation: must be one of mean, memory"),
+        (dict(aggregation="median"), "aggregation: expected one of mean, memory, control"),
         (dict(aggregation="mean", aim="freshness"), 'aim: "freshness" is for a server'),
         (dict(forget_after=0), "forget_after: must be at least 1"),
         (dict(aim="speed"), "aim: must be one of appearance, freshness"),

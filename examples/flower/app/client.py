@@ -4,7 +4,7 @@ import numpy as np
 from flwr.app import ArrayRecord, Context, Message, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp
 
-from fedcote.client import label_histogram
+from fedcote.client import Correction, label_histogram
 
 from . import task
 
@@ -34,14 +34,17 @@ def train(message: Message, context: Context) -> Message:
     if generator.random() < rates[client % len(rates)]:
         raise ConnectionError("the upload was lost")
     images, labels = task.client_data(client, clients)
+    rate = float(config["rate"])
+    correction = Correction(message, steps=int(config["local-steps"]), rate=rate)
     model, loss = task.train(
         message.content["arrays"].to_numpy_ndarrays(),
         images,
         labels,
-        int(config["local-steps"]),
+        correction.steps,
         int(config["batch"]),
-        float(config["rate"]),
+        rate,
         generator,
+        after_step=correction.add,  # does nothing unless the server sent a correction
     )
     metrics = MetricRecord({"num-examples": len(labels), "loss": loss})
-    return Message(RecordDict({"arrays": ArrayRecord(model), "metrics": metrics}), reply_to=message)
+    return correction.reply(RecordDict({"arrays": ArrayRecord(model), "metrics": metrics}))

@@ -1,4 +1,4 @@
-"""The ServerApp: the same federation with FedAvg and with FedCote, with or without memory."""
+"""The ServerApp: the same federation with FedAvg and with FedCote, in its three aggregations."""
 
 import json
 from pathlib import Path
@@ -14,20 +14,23 @@ from . import task
 
 app = ServerApp()
 
+AGGREGATIONS = {"fedcote": "mean", "fedcote-memory": "memory", "fedcote-control": "control"}
+
 
 def strategy_named(name: str, config: dict) -> FedAvg:
     """FedAvg, or FedCote in its place."""
     if name == "fedavg":
         return FedAvg(fraction_evaluate=0.0)
-    if name in ("fedcote", "fedcote-memory"):
+    if name in AGGREGATIONS:
         return FedCote(
-            aggregation="memory" if name == "fedcote-memory" else "mean",
+            aggregation=AGGREGATIONS[name],
             selected=int(config["selected"]),
             seed=int(config["seed"]),
             state_file=str(config["state-file"]) or None,
             fraction_evaluate=0.0,
         )
-    raise ValueError(f"strategies: must be among fedavg, fedcote, fedcote-memory, found {name!r}")
+    names = ", ".join(["fedavg", *AGGREGATIONS])
+    raise ValueError(f"strategies: expected some of {names}, found {name!r}")
 
 
 @app.main()
@@ -59,7 +62,7 @@ def main(grid: Grid, context: Context) -> None:
         rounds = list(result["accuracy"].values())
         last = rounds[-max(1, len(rounds) // 2) :]
         print(
-            f"{name:14} test accuracy: {100 * rounds[-1]:5.1f} % in the last round, "
+            f"{name:15} test accuracy: {100 * rounds[-1]:5.1f} % in the last round, "
             f"{100 * sum(last) / len(last):5.1f} % on average over the last {len(last)}",
             flush=True,
         )

@@ -31,8 +31,11 @@ def forward(model, x):
     return hidden, hidden @ model[2] + model[3]
 
 
-def train(model, images, labels, steps, batch, rate, generator):
-    """Stochastic gradient descent on the cross-entropy; the model and its last loss."""
+def train(model, images, labels, steps, batch, rate, generator, after_step):
+    """Stochastic gradient descent on the cross-entropy; the model and its last loss.
+
+    ``after_step`` is called with the model after every step.
+    """
     model = [array.copy() for array in model]
     loss = 0.0
     for _ in range(steps):
@@ -49,6 +52,7 @@ def train(model, images, labels, steps, batch, rate, generator):
         gradients = [x.T @ back, back.sum(axis=0), hidden.T @ shares, shares.sum(axis=0)]
         for array, gradient in zip(model, gradients, strict=True):
             array -= np.float32(rate) * gradient
+        after_step(model)
     return model, loss
 
 
