@@ -255,6 +255,7 @@ fn a_billion_draws_of_hardly_anybody_arriving() {
     assert!((found[0] + found[1] - 1.0).abs() < 1e-13);
 }
 
+#[cfg(feature = "rayon")]
 #[test]
 fn the_same_bits_on_any_number_of_threads() {
     let n = 50_000;

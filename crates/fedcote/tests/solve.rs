@@ -323,6 +323,7 @@ fn evaluation_of_clients_that_never_arrive_warns() {
     assert_eq!(evaluation.warnings, [Warning::NeverArrives { selection: 0.25, clients: 1 }]);
 }
 
+#[cfg(feature = "rayon")]
 #[test]
 fn the_same_bits_on_any_number_of_threads() {
     let clients = 30_000;
@@ -342,6 +343,7 @@ fn the_same_bits_on_any_number_of_threads() {
     }
 }
 
+#[cfg(feature = "serde")]
 #[test]
 fn solutions_survive_saving() {
     let federation = paper();
