@@ -78,6 +78,9 @@ pub fn simulate(
     Ok((summary, runs.collect()))
 }
 
+/// A number that a round may have.
+type Number = fn(&RoundReport) -> Option<f64>;
+
 /// The rounds of some runs in a folder, as columns: arrays, and a list for the schemes. Numbers that a round does not
 /// have are NaN. What else a task reports has columns by its own names.
 #[pyfunction]
@@ -112,7 +115,7 @@ pub fn rounds<'py>(
     columns.set_item("selected", whole(|_, report| report.draws()))?;
     columns.set_item("arrived", whole(|_, report| report.arrivals()))?;
     columns.set_item("attempts", whole(|_, report| report.attempts.into()))?;
-    let numbers: [(&str, fn(&RoundReport) -> Option<f64>); 5] = [
+    let numbers: [(&str, Number); 5] = [
         ("label_divergence_wanted", |report| report.label_divergence_wanted),
         ("label_divergence_realised", |report| report.label_divergence_realised),
         ("train_loss", |report| report.train_loss),

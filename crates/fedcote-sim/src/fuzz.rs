@@ -135,7 +135,7 @@ fn metrics() {
         // What is understood is written and understood again, to the same.
         match Rounds::parse(Path::new("fuzzed"), bytes) {
             Ok(rounds) => {
-                let lines = rounds.reports.iter().map(|report| serde_json::to_string(report));
+                let lines = rounds.reports.iter().map(serde_json::to_string);
                 let text: String = lines.map(|line| line.unwrap() + "\n").collect();
                 let again = Rounds::parse(Path::new("written"), text.as_bytes()).unwrap();
                 assert_eq!(again.reports, rounds.reports);

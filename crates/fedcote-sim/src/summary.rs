@@ -119,7 +119,7 @@ impl RunSummary {
         let score = |name: &String| {
             let values = || reports.iter().filter_map(|r| Some((r.round, *r.scores.get(name)?)));
             let tail = values().filter(|(round, _)| in_tail(*round)).map(|(_, value)| value);
-            Score { last: values().last().map(|(_, value)| value), tail: mean(tail) }
+            Score { last: values().next_back().map(|(_, value)| value), tail: mean(tail) }
         };
         Self {
             scores: names.into_iter().map(|name| (name.clone(), score(name))).collect(),
