@@ -9,7 +9,7 @@ neither rates nor numbers of steps for that.
 
 Where local steps are too long for the curvature, as in deep networks, the correction holds a client
 where its training is unstable, and its updates change wildly from one to the next. :func:`safer`
-looks for that, and takes λ back.
+looks for that, and ends corrections: what is left is memory.
 """
 
 from __future__ import annotations
@@ -61,8 +61,12 @@ def energy(fresh: Arrays, remembered: Arrays, path: Path) -> float:
 
 
 def safer(scale: float, energies: Sequence[float]) -> float:
-    """λ after a round: taken back when the median of the latest energies is above the limit."""
-    unstable = len(energies) >= WINDOW and statistics.median(energies[-WINDOW:]) > LIMIT
+    """λ after a round: 0 for good once the median of the latest energies is above the limit.
+
+    >>> safer(1.0, [0.2] * 19 + [50.0] * 21), safer(1.0, [0.2] * 21 + [50.0] * 19)
+    (0.0, 1.0)
+    """
+    unstable = len(energies) >= WINDOW and statistics.median_high(energies[-WINDOW:]) > LIMIT
     return 0.0 if unstable else scale
 
 
@@ -91,13 +95,8 @@ class Control(Memory):
         super().clear()
         #: λ, by which corrections are multiplied.
         self.scale = 1.0 if self.correction == "auto" else float(self.correction)
-        self._watch_again()
-
-    def _watch_again(self) -> None:
-        #: How much the updates of corrected clients changed, since λ did.
+        #: How much the updates of corrected clients changed, the latest ones.
         self.energies: list[float] = []
-        #: Who was heard of since then.
-        self.heard: set[str] = set()
 
     def watch(self, before: Mapping[str, Arrays | None], paths: Mapping[str, Path]) -> None:
         """Decides on λ after a round, unless it is fixed.
@@ -107,14 +106,10 @@ class Control(Memory):
         if self.correction != "auto" or not self.scale:
             return
         for name, remembered in before.items():
-            if remembered is not None and name in self.heard and name in paths:
+            if remembered is not None and name in paths:
                 self.energies.append(energy(self.updates[name], remembered, paths[name]))
-        self.heard.update(before)
         self.energies = self.energies[-WINDOW:]
-        scale = safer(self.scale, self.energies)
-        if scale != self.scale:
-            self.scale = scale
-            self._watch_again()
+        self.scale = safer(self.scale, self.energies)
 
     def corrections(
         self, names: Iterable[str], model: Arrays, weights: Mapping[str, float]
@@ -143,12 +138,10 @@ class Control(Memory):
 
     def state(self) -> dict[str, Any]:
         """As of :class:`Memory`, and what λ is decided by."""
-        watched = {"energies": list(self.energies), "heard": sorted(self.heard)}
-        return {**super().state(), "scale": self.scale, **watched}
+        return {**super().state(), "scale": self.scale, "energies": list(self.energies)}
 
     def restore(self, state: Mapping[str, Any], updates: Mapping[str, Arrays]) -> None:
         """Goes on from a saved :meth:`state` and the updates themselves."""
         super().restore(state, updates)
         self.scale = float(state["scale"])
         self.energies = [float(energy) for energy in state["energies"]]
-        self.heard = {str(name) for name in state["heard"]}

@@ -29,7 +29,7 @@ except ImportError as missing:
 
 from . import _state
 from ._aggregate import view
-from ._control import Control
+from ._control import LIMIT, Control
 from ._directory import Directory, message
 from ._memory import Arrays, Memory
 from ._round import Bounds, Outcome, Round, check_update, next_model, record
@@ -64,8 +64,8 @@ class FedCote(FedAvg):
         where they do not.
     correction
         By what corrections are multiplied, from 0 to 1, for control only; with 0, control is
-        memory. ``"auto"``: 1, until the updates of corrected clients show that their training is
-        unstable, as in deep networks.
+        memory. ``"auto"``: 1, and 0 for good once the updates of corrected clients show that
+        their training is unstable, as in deep networks.
     server_rate
         What the model's step is multiplied by, for memory and control only.
     aim
@@ -414,6 +414,12 @@ class FedCote(FedAvg):
             if not outcome.arrived:
                 current.failed[name] = outcome.reason
                 log.info("fedcote: client %s failed: %s", name, outcome.reason)
+        if isinstance(self.memory, Control) and self.memory.scale < current.scale:
+            log.warning(
+                "fedcote: corrected training is unstable (the updates of clients change by more "
+                "than %g nat from one to the next): no more corrections, memory alone from now on",
+                LIMIT,
+            )
         ignoring = sorted((current.corrections.keys() & updates.keys()) - current.corrected.keys())
         if ignoring and "corrections" not in self._warned:
             self._warned.add("corrections")

@@ -326,6 +326,76 @@ def test_a_round_that_is_drawn_again_is_corrected_again():
         close(models[report["round"]], oracle.model)
 
 
+class Wild(Quadratic):
+    """Clients whose updates change much from one to the next from round 4 on."""
+
+    def goal(self, client, round_):
+        return super().goal(client, round_) / 40 + np.float32(5 * (-1) ** round_ * (round_ > 3))
+
+
+def test_corrections_end_where_training_is_unstable(tmp_path, caplog):
+    """When the median of the last 40 energies ‖u − u'‖² / Eγ is above 1; then it goes on as memory."""
+    options = dict(CONTROL, selected=12, state_file=tmp_path / "state.json")
+    strategy, grid = known(FedCote(**options), np.zeros(6)), Wild(LABELS)
+    models, _ = train(strategy, grid, 30)
+    oracle, energies = Oracle(grid, LABELS.sum(axis=1) / LABELS.sum()), []
+    ended = None
+    for report in strategy.history:
+        assert report["correction"] == oracle.scale
+        before = dict(oracle.own)
+        oracle.play(report)
+        close(models[report["round"]], oracle.model)
+        for name in report["corrected"]:
+            energies.append(np.sum((oracle.own[name] - before[name]) ** 2) / (2 * 0.5))
+        if ended is None and len(energies) >= 40 and np.sort(energies[-40:])[20] > 1.0:
+            oracle.scale, ended = 0.0, report["round"]
+    assert 7 < ended < 20 and max(round_ for round_, *_ in grid.corrections) == ended
+    assert len(strategy.history[ended - 1]["corrected"]) > 3
+    assert strategy.history[ended]["corrected"] == []
+    again = FedCote(**options)
+    train(again, grid, 31)
+    assert again.history[-1]["correction"] == 0.0
+    assert [text for text in caplog.messages if "no more corrections" in text] == [
+        "fedcote: corrected training is unstable (the updates of clients change by more than 1 nat "
+        "from one to the next): no more corrections, memory alone from now on"
+    ]
+
+
+def test_what_lambda_is_decided_by_survives_a_restart(tmp_path):
+    whole = FedCote(**{**CONTROL, "selected": 12})
+    straight, _ = train(whole, Wild(LABELS, trouble), 24)
+    assert whole.memory.scale == 0.0
+    file, grid = tmp_path / "state.json", Wild(LABELS, trouble)
+    for rounds in (5, 9, 10, 24):
+        strategy = FedCote(**{**CONTROL, "selected": 12}, state_file=file)
+        models, _ = train(strategy, grid, rounds)
+    assert strategy.history == whole.history and strategy.memory.state() == whole.memory.state()
+    assert models[24].tobytes() == straight[24].tobytes()
+
+
+@pytest.mark.parametrize("length", [None, 0.0, -1.0, 1e-300, float("nan"), "long", [1.0]], ids=str)
+def test_two_clients_cannot_end_corrections_by_what_they_say(length):
+    said = dict(corrected=["w"]) | ({} if length is None else dict(length=length))
+    behave = lambda name, round_: said if name in "24" and round_ > 1 else None  # noqa: E731
+    strategy, grid = (
+        known(FedCote(**{**CONTROL, "selected": 12}), np.zeros(6)),
+        Wild(LABELS, behave),
+    )
+    grid.goal = lambda client, round_: np.float32([client, -client, 2, client]) / 10
+    train(strategy, grid, 20)
+    assert len(strategy.memory.energies) == 40 and max(strategy.memory.energies) > 1e9
+    assert strategy.history[-1]["correction"] == 1.0
+    # Nor can they keep them up.
+    if length is None:
+        said["length"] = 1e300
+        strategy, grid = (
+            known(FedCote(**{**CONTROL, "selected": 12}), np.zeros(6)),
+            Wild(LABELS, behave),
+        )
+        train(strategy, grid, 25)
+        assert strategy.history[-1]["correction"] == 0.0
+
+
 def test_options():
     for wrong, match in [
         (dict(correction=1.5), 'correction: must be "auto" or from 0 to 1'),
