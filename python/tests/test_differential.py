@@ -83,7 +83,7 @@ class Federation:
         self.first, self.second = zero, zero
         self.control, self.controls = zero, {}
         self.latest = {}  # everyone's latest update
-        self.gradients, self.share, self.changes, self.visited = {}, 1.0, [], set()
+        self.gradients, self.share, self.changes = {}, 1.0, []
         self.ended = {client: [] for client in range(len(self.data.labels))}
         self.since = dict.fromkeys(self.ended, 0)
 
@@ -180,18 +180,13 @@ class Federation:
         for client, update in zip(clients, updates, strict=True):
             length = self.data.steps[client] * round_["rate"]
             gradient = -update / length - self.deviation(client)
-            if client in self.gradients and client in self.visited:
+            if client in self.gradients:
                 change = gradient - self.gradients[client]
                 self.changes.append(change @ change * length)
             self.gradients[client] = gradient
-            self.visited.add(client)
-        # More than a nat in the mean of twenty changes: halved, then nothing.
-        mean = 0.0
-        for at, change in enumerate(self.changes):
-            mean += (change - mean) / min(at + 1, 20)
-        if len(self.changes) >= 20 and mean > 1.0 and self.share > 0.0:
-            self.share = self.share / 2 if self.share / 2 >= 0.2 else 0.0
-            self.changes, self.visited = [], set()
+        # More than a nat in the median of forty changes: no more corrections.
+        if len(self.changes) >= 40 and np.median(self.changes[-40:]) > 1.0:
+            self.share = 0.0
         known = sorted(self.gradients)
         shares = self.target(round_)[known]
         self.control = shares / shares.sum() @ np.array([self.gradients[c] for c in known])

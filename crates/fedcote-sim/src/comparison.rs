@@ -144,7 +144,7 @@ pub fn play(
 pub fn summarise(out: &Path) -> Result<Summary, Error> {
     // The last of several workers has the last word.
     let _alone = Lock::wait(&out.join(".summary"))?;
-    let (summary, _) = folder::summarise(out)?;
+    let summary = folder::summarise_ended(out)?;
     write(&out.join("summary.json"), &serde_json::to_vec_pretty(&summary).expect("plain data"))?;
     write(&out.join("summary.csv"), summary.to_csv().as_bytes())?;
     Ok(summary)

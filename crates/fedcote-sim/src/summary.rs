@@ -150,6 +150,7 @@ pub struct SchemeSummary {
     /// The scheme.
     pub name: String,
     /// Whether it is there to compare with, and does not compete: it meets other failures than the network has.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub reference: bool,
     /// Test accuracy after the last round.
     pub test_accuracy: Option<Spread>,

@@ -63,12 +63,17 @@ fn every_file_of_an_earlier_version_is_written_again_byte_for_byte() {
         assert_eq!(serde_json::to_string_pretty(&summary).unwrap(), text("summary.json"));
         assert_eq!(summary.to_csv(), text("summary.csv"));
         let file = ScenarioFile::read(&folder).unwrap().unwrap();
-        let scenario = Scenario::parse("scenario.toml", &file.text, &[], &folder).unwrap();
+        // Its keys have moved since: it can be shown, not resumed.
+        let error = Scenario::parse("scenario.toml", &file.text, &[], &folder).unwrap_err();
+        assert!(error.to_string().contains("is now server.exploration"), "{error}");
+        let moved = file.text.replace("exploration = 0.0\n", "");
+        let scenario = Scenario::parse("scenario.toml", &moved, &[], &folder).unwrap();
         assert_eq!(file.general.as_ref(), Some(&scenario.general));
         let out = tempfile::tempdir().unwrap();
         ScenarioFile::write(out.path(), &scenario, file.command.as_deref().unwrap()).unwrap();
         let written = fs::read_to_string(out.path().join("scenario.toml")).unwrap();
-        assert_eq!(written, text("scenario.toml"));
+        assert_eq!(ScenarioFile::parse(&written).general, file.general);
+        assert_eq!(ScenarioFile::parse(&written).command, file.command);
     }
 }
 

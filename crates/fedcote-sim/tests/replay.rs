@@ -1,7 +1,7 @@
 //! Every scheme against an independent implementation: the draws and arrivals of a run are replayed in f64 with rules
 //! written down again from their formulas, on softmax regression with whole local data sets as batches.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use fedcote_sim::scheme::{AggregationKind, LocalKind, NAMED, Named, Scheme};
@@ -93,10 +93,9 @@ struct Replay {
     control: Vector,
     controls: BTreeMap<usize, Vector>,
     updates: BTreeMap<usize, Vector>,
-    /// For control variates on the server: gradients, changes in nats, who is measured, how much is sent.
+    /// For control variates on the server: gradients, their changes in nats, how much of a correction is sent.
     gradients: BTreeMap<usize, Vector>,
     changes: Vector,
-    visited: BTreeSet<usize>,
     sent: f64,
     /// Participation intervals: rounds since the last, and those that ended.
     intervals: Vec<(u32, Vec<u32>)>,
@@ -126,7 +125,6 @@ impl Replay {
             updates: BTreeMap::new(),
             gradients: BTreeMap::new(),
             changes: Vec::new(),
-            visited: BTreeSet::new(),
             sent: 1.0,
             intervals: vec![(0, Vec::new()); task.partition.len()],
         }
@@ -178,23 +176,16 @@ impl Replay {
         for ((&client, update), &steps) in clients.iter().zip(updates).zip(steps) {
             let plain = plus(&vec![0.0; update.len()], -1.0 / (steps * RATE), update);
             let gradient = plus(&plain, -1.0, &self.deviation(client, steps as u32));
-            if let Some(before) =
-                self.gradients.get(&client).filter(|_| self.visited.contains(&client))
-            {
+            if let Some(before) = self.gradients.get(&client) {
                 let square: f64 = plus(&gradient, -1.0, before).iter().map(|x| x * x).sum();
                 self.changes.push(square * steps * RATE);
             }
             self.gradients.insert(client, gradient);
-            self.visited.insert(client);
         }
-        let mut mean = 0.0;
-        for (at, change) in self.changes.iter().enumerate() {
-            mean += (change - mean) / (at + 1).min(20) as f64;
-        }
-        if self.changes.len() >= 20 && mean > 1.0 && self.sent > 0.0 {
-            self.sent = if self.sent / 2.0 < 0.2 { 0.0 } else { self.sent / 2.0 };
-            self.changes.clear();
-            self.visited.clear();
+        if self.changes.len() >= 40 && self.sent > 0.0 {
+            let mut last = self.changes[self.changes.len() - 40..].to_vec();
+            last.sort_by(f64::total_cmp);
+            self.sent = if (last[19] + last[20]) / 2.0 > 1.0 { 0.0 } else { 1.0 };
         }
         let known: f64 = self.gradients.keys().map(|&c| seen.target[c]).sum();
         self.control = self.gradients.iter().fold(vec![0.0; self.global.len()], |sum, (&c, g)| {

@@ -13,7 +13,7 @@
 //! ```
 //!
 //! −u_i/τ_i is the mean gradient along the local path: SCAFFOLD's c_i in its option II; the step is SAG with weights b.
-//! λ is 1 unless the corrections turn out to be unstable ([`Safety`]). With λ = 0, or one local step, in which nothing
+//! λ is 1 until the corrections turn out to be unstable ([`Safety`]), then 0. With λ = 0, or one local step, in which nothing
 //! drifts and nothing is sent, this is [`Memory`](super::Memory) to the bit.
 //!
 //! `memory = "labels"` keeps one vector h_c per class instead of one per client: u_i/τ_i ≈ Σ_c α_ic h_c, learnt by
@@ -47,7 +47,7 @@ choices! {
     /// How much of the correction is sent.
     #[derive(Copy, Eq)]
     pub enum CorrectionKind in "correction" {
-        /// All of it, less where the server sees that it is unstable.
+        /// All of it, until the server sees that it is unstable; then none.
         "auto" => Auto,
         /// All of it, always: unstable with deep models.
         "full" => Full,
@@ -127,16 +127,16 @@ impl Control {
         }
     }
 
-    /// The coefficient λ of the corrections.
-    fn coefficient(&self) -> f64 {
+    /// Whether corrections are sent: λ = 1.
+    fn corrects(&self) -> bool {
         match self.settings.correction {
-            CorrectionKind::Auto => self.safety.coefficient(),
-            CorrectionKind::Full => 1.0,
-            CorrectionKind::None => 0.0,
+            CorrectionKind::Auto => !self.safety.ended(),
+            CorrectionKind::Full => true,
+            CorrectionKind::None => false,
         }
     }
 
-    /// d_i / λ for a client: what is remembered of it per unit of step length, less the mean.
+    /// d_i for a client: what is remembered of it per unit of step length, less the mean.
     fn deviation(&self, labels: &[f64], client: u32) -> Option<Vec<(f64, &[f32])>> {
         match self.settings.memory {
             MemoryKind::Clients => {
@@ -151,22 +151,22 @@ impl Control {
         }
     }
 
-    /// Remembers an arrival: `length` is its E_i γ, `coefficient` the λ of the correction that it was sent.
+    /// Remembers an arrival: `length` is its E_i γ; it may have been sent a correction.
     fn remember(
         &mut self,
         labels: &[f64],
         arrival: &Arrival,
         length: f64,
-        coefficient: f64,
+        corrected: bool,
         global: &[f32],
     ) {
         let client = arrival.client;
         // In units of the update, so that without a correction nothing is rounded.
         let mut update: Vec<f32> =
             arrival.model.iter().zip(global).map(|(model, global)| model - global).collect();
-        if coefficient > 0.0 && arrival.steps > 1 {
+        if corrected && arrival.steps > 1 {
             for (factor, vector) in self.deviation(labels, client).unwrap_or_default() {
-                add(&mut update, (coefficient * length * factor) as f32, vector);
+                add(&mut update, (length * factor) as f32, vector);
             }
         }
         match &self.settings.memory {
@@ -177,7 +177,7 @@ impl Control {
                         (f64::from(*new) - scale * f64::from(*old)).powi(2)
                     };
                     let square: f64 = update.iter().zip(before).map(distance).sum();
-                    self.safety.observe(client, square / length);
+                    self.safety.observe(square / length);
                 }
                 self.rows.row(client).copy_from_slice(&update);
                 self.lengths.insert(client, length);
@@ -192,7 +192,7 @@ impl Control {
                 }
                 let square: f64 = update.iter().map(|value| f64::from(*value).powi(2)).sum();
                 if !self.mix.is_empty() {
-                    self.safety.observe(client, square * length);
+                    self.safety.observe(square * length);
                 }
                 let norm: f64 = labels.iter().map(|share| share * share).sum();
                 for (class, &share) in labels.iter().enumerate().filter(|(_, share)| **share > 0.0)
@@ -201,7 +201,6 @@ impl Control {
                 }
             }
         }
-        self.safety.visited(client);
     }
 
     /// The step η on the server, after a round in which this share of the weight arrived.
@@ -271,24 +270,22 @@ impl Control {
 
 impl Aggregation for Control {
     fn correction(&self, context: &RoundContext, client: u32) -> Correction<'_> {
-        let coefficient = self.coefficient();
         // Nothing drifts in one step.
-        if coefficient == 0.0 || context.world.steps(client) < 2 {
+        if !self.corrects() || context.world.steps(client) < 2 {
             return Correction::default();
         }
         let labels = context.federation.labels(client as usize);
         let terms = self.deviation(labels, client).unwrap_or_default();
         match self.settings.memory {
             MemoryKind::Clients => {
-                let scaled =
-                    |(factor, vector)| ((coefficient * factor) as f32, Cow::Borrowed(vector));
+                let scaled = |(factor, vector)| (factor as f32, Cow::Borrowed(vector));
                 Correction { linear: terms.into_iter().map(scaled).collect(), proximal: 0.0 }
             }
             // One vector instead of one per class in every step.
             MemoryKind::Labels(_) => {
                 let mut sum = vec![0.0; self.mean.len()];
                 for (factor, vector) in terms {
-                    add(&mut sum, (coefficient * factor) as f32, vector);
+                    add(&mut sum, factor as f32, vector);
                 }
                 Correction { linear: vec![(1.0, Cow::Owned(sum))], proximal: 0.0 }
             }
@@ -304,7 +301,7 @@ impl Aggregation for Control {
     ) -> Result<Vec<(u32, f64)>, Error> {
         let weights = probabilities.map_or(context.federation.weights(), |p| p.target);
         let rate = f64::from(context.world.scenario.training.rate_in(context.round));
-        let coefficient = self.coefficient();
+        let corrected = self.corrects();
         // Plain memory counts updates as they are, whatever the steps behind them.
         let plain = self.settings.correction == CorrectionKind::None
             && matches!(self.settings.memory, MemoryKind::Clients);
@@ -312,7 +309,7 @@ impl Aggregation for Control {
         for arrival in arrivals {
             let labels = context.federation.labels(arrival.client as usize);
             let length = length(f64::from(arrival.steps));
-            self.remember(labels, arrival, length, coefficient, global);
+            self.remember(labels, arrival, length, corrected, global);
         }
         self.safety.decide();
         let total: f64 = weights.iter().sum();
@@ -370,8 +367,8 @@ mod tests {
         let mut global = vec![0.0];
         // Client 0 stays at its minimum. Client 1: 0 → 0.3 → 0.51.
         assert!(control.deviation(&[], 1).is_none());
-        control.remember(&[], &arrival(0, 1, 2, &[0.0]), 0.2, 1.0, &global);
-        control.remember(&[], &arrival(1, 2, 2, &[0.51]), 0.2, 1.0, &global);
+        control.remember(&[], &arrival(0, 1, 2, &[0.0]), 0.2, true, &global);
+        control.remember(&[], &arrival(1, 2, 2, &[0.51]), 0.2, true, &global);
         // m = (0 + 0.51/0.2)/2 = 1.275, x = 0.2 · 1.275.
         let shares = control.step_by_clients(&[0.5, 0.5], 0.2, 1.0, &mut global);
         assert_eq!(shares, [(0, 0.5), (1, 0.5)]);
@@ -379,7 +376,7 @@ mod tests {
         near(&global, 0.255);
         // d_0 = 0 − 1.275: 0.255 → 0.255 − 0.1 (0.255 − 1.275) = 0.357 → 0.4488. Without the correction the update would be
         // −γ (0.255 + 0.357) = −0.0612.
-        control.remember(&[], &arrival(0, 1, 2, &[0.4488]), 0.2, 1.0, &global);
+        control.remember(&[], &arrival(0, 1, 2, &[0.4488]), 0.2, true, &global);
         near(control.rows.get(0).unwrap(), -0.0612);
         // m = (−0.0612 + 0.51)/0.4 = 1.122; only client 0 arrived, both count.
         control.step_by_clients(&[0.5, 0.5], 0.2, 1.0, &mut global);
@@ -392,8 +389,8 @@ mod tests {
         let mut control = Control::new(&ControlSettings::default(), 1);
         let mut global = vec![0.0];
         // Four steps of length 0.1 moved by 0.8: 2 per unit; two steps by 0.2: 1 per unit.
-        control.remember(&[], &arrival(0, 1, 4, &[0.8]), 0.4, 1.0, &global);
-        control.remember(&[], &arrival(1, 1, 2, &[0.2]), 0.2, 1.0, &global);
+        control.remember(&[], &arrival(0, 1, 4, &[0.8]), 0.4, true, &global);
+        control.remember(&[], &arrival(1, 1, 2, &[0.2]), 0.2, true, &global);
         control.step_by_clients(&[0.5, 0.5], 0.3, 1.0, &mut global);
         near(&control.mean, 1.5);
         near(&global, 0.45);
@@ -407,12 +404,12 @@ mod tests {
             ..ControlSettings::default()
         };
         let mut control = Control::new(&settings, 1);
-        control.remember(&[1.0, 0.0], &arrival(0, 1, 2, &[0.0]), 0.2, 1.0, &[0.0]);
-        control.remember(&[0.0, 1.0], &arrival(1, 1, 2, &[0.51]), 0.2, 1.0, &[0.0]);
+        control.remember(&[1.0, 0.0], &arrival(0, 1, 2, &[0.0]), 0.2, true, &[0.0]);
+        control.remember(&[0.0, 1.0], &arrival(1, 1, 2, &[0.51]), 0.2, true, &[0.0]);
         near(control.rows.get(1).unwrap(), 2.55);
         control.mix = vec![0.5, 0.5];
         // What is sent to client 0: h_0 − (h_0 + h_1)/2 = −1.275; its upload shows 0.4488 as above.
-        control.remember(&[1.0, 0.0], &arrival(0, 1, 2, &[0.4488]), 0.2, 1.0, &[0.255]);
+        control.remember(&[1.0, 0.0], &arrival(0, 1, 2, &[0.4488]), 0.2, true, &[0.255]);
         near(control.rows.get(0).unwrap(), -0.306);
     }
 

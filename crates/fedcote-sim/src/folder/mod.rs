@@ -40,6 +40,7 @@ pub use lock::Lock;
 #[cfg(test)]
 pub(crate) use metrics::kept;
 pub use metrics::{Diverged, Line, MetricsWriter, Rounds};
+pub(crate) use record::summarise_ended;
 pub use record::{Overview, Recorded, read_summary, summarise};
 pub use run::{Resumed, RunFolder};
 pub use scenario_file::ScenarioFile;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use toml::Table;
 
 use super::{
-    Clients, Finished, Rounds, ScenarioFile, Standing, damaged, list, metrics, scenario_file,
+    Clients, Finished, Rounds, ScenarioFile, Standing, State, damaged, list, metrics, scenario_file,
 };
 use super::{optional, parse};
 use crate::Error;
@@ -123,18 +123,37 @@ impl Overview {
     }
 }
 
-/// Sums up the runs of a folder that have ended, from its files alone, and says which there are. A damaged file is an
-/// error that names it.
+/// Sums up whatever runs a folder has, from its files alone, and says which there are. A run that has not ended counts
+/// with the rounds that it has. A damaged file is an error that names it.
+///
+/// # Errors
+///
+/// When a file cannot be read or is damaged.
 pub fn summarise(out: &Path) -> Result<(Summary, Overview), Error> {
+    sum_up(out, |_| true)
+}
+
+/// Sums up the runs that have ended.
+///
+/// # Errors
+///
+/// When a file cannot be read or is damaged.
+pub(crate) fn summarise_ended(out: &Path) -> Result<Summary, Error> {
+    // What is damaged is read, too, to say so.
+    let counts = |state: State| state.has_ended() || state == State::Damaged;
+    sum_up(out, counts).map(|(summary, _)| summary)
+}
+
+fn sum_up(out: &Path, counts: impl Fn(State) -> bool) -> Result<(Summary, Overview), Error> {
     let overview = Overview::read(out)?;
     let scenario = overview.scenario.as_ref();
     let reference = |name: &str| scenario.is_some_and(|file| file.is_reference(name));
     let mut schemes = Vec::new();
     for name in overview.schemes() {
         let mut runs = Vec::new();
-        let ended = |s: &&Standing| s.run.scheme == name && s.state.has_ended();
-        for Standing { run, .. } in overview.runs.iter().filter(ended) {
-            let recorded = Recorded::read(&run.folder(out))?;
+        let counted = |s: &&Standing| s.run.scheme == name && counts(s.state);
+        for Standing { run, .. } in overview.runs.iter().filter(counted) {
+            let recorded = Recorded::read(&run.folder(out))?.filter(Recorded::has_begun);
             runs.extend(recorded.map(|recorded| recorded.summary(overview.rounds)));
         }
         if !runs.is_empty() {
