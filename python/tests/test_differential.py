@@ -83,7 +83,8 @@ class Federation:
         self.first, self.second = zero, zero
         self.control, self.controls = zero, {}
         self.latest = {}  # everyone's latest update
-        self.gradients, self.share, self.changes = {}, 1.0, []
+        self.gradients, self.gains, self.rate = {}, [], None
+        self.share = float(scheme["name"] == "control-full")
         self.ended = {client: [] for client in range(len(self.data.labels))}
         self.since = dict.fromkeys(self.ended, 0)
 
@@ -180,13 +181,14 @@ class Federation:
         for client, update in zip(clients, updates, strict=True):
             length = self.data.steps[client] * round_["rate"]
             gradient = -update / length - self.deviation(client)
-            if client in self.gradients:
-                change = gradient - self.gradients[client]
-                self.changes.append(change @ change * length)
+            if self.share == 0.0:
+                self.gains.append(gradient @ gradient * length)
             self.gradients[client] = gradient
-        # More than a nat in the median of forty changes: no more corrections.
-        if len(self.changes) >= 40 and np.median(self.changes[-40:]) > 1.0:
-            self.share = 0.0
+        # Corrections begin when uncorrected clients gain less than 0.4 nat on their own data.
+        if self.rate != round_["rate"]:
+            self.rate, self.gains = round_["rate"], self.gains[len(self.gains) - len(clients) :]
+        if len(self.gains) >= 40 and np.median(self.gains[-40:]) < 0.4:
+            self.share = 1.0
         known = sorted(self.gradients)
         shares = self.target(round_)[known]
         self.control = shares / shares.sum() @ np.array([self.gradients[c] for c in known])

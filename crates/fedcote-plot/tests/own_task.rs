@@ -101,6 +101,8 @@ rate = 0.1
 [network]
 kind = "fixed"
 failure = [0.5, 0.1, 0.3]
+[scheme.fedcote-control]
+correction = "full"
 [scheme.ideal-scaffold]
 base = "scaffold"
 selection = "gs"

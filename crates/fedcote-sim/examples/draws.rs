@@ -16,6 +16,7 @@ const ROUNDS: u32 = 20;
 const TEXT: &str = r#"
 clients = 6
 selected = 4
+schemes = ["fedavg", "control-full"]
 [data]
 set = "synthetic"
 samples = 240
@@ -34,6 +35,9 @@ rate_changes = [[11, 0.1]]
 [network]
 kind = "fixed"
 failure = [0.1, 0.8, 0.4, 0.3, 0.6, 0.0]
+[scheme.control-full]
+base = "fedcote-control"
+correction = "full"
 "#;
 
 /// Hostile clients and a bound, for the second federation.

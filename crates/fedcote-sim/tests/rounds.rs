@@ -370,6 +370,6 @@ fn control_without_corrections_is_memory_to_the_bit() {
         let models = final_models(extra, steps);
         assert_eq!(models[0], models[1], "{extra} {steps}");
     }
-    let corrected = final_models("", "4");
+    let corrected = final_models("correction = \"full\"\n", "4");
     assert_ne!(corrected[0], corrected[1]);
 }

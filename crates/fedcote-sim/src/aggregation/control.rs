@@ -13,7 +13,7 @@
 //! ```
 //!
 //! −u_i/τ_i is the mean gradient along the local path: SCAFFOLD's c_i in its option II; the step is SAG with weights b.
-//! λ is 1 until the corrections turn out to be unstable ([`Safety`]), then 0. With λ = 0, or one local step, in which nothing
+//! λ is 1 while corrections are safe ([`Safety`]), else 0. With λ = 0, or one local step, in which nothing
 //! drifts and nothing is sent, this is [`Memory`](super::Memory) to the bit.
 //!
 //! `memory = "labels"` keeps one vector h_c per class instead of one per client: u_i/τ_i ≈ Σ_c α_ic h_c, learnt by
@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::safety::Safety;
+use super::safety::{Safety, Verdict};
 use crate::Error;
 use crate::part::{Aggregation, Arrival, Probabilities, RoundContext, State};
 use crate::saved::Saved;
@@ -47,7 +47,7 @@ choices! {
     /// How much of the correction is sent.
     #[derive(Copy, Eq)]
     pub enum CorrectionKind in "correction" {
-        /// All of it, until the server sees that it is unstable; then none.
+        /// All of it while the server sees that it is safe, else none.
         "auto" => Auto,
         /// All of it, always: unstable with deep models.
         "full" => Full,
@@ -111,6 +111,8 @@ pub struct Control {
     /// The share of weight that arrives, φ.
     share: Option<f64>,
     safety: Safety,
+    /// The last calm model, while corrections are sent.
+    calm: Vec<f32>,
 }
 
 impl Control {
@@ -124,13 +126,14 @@ impl Control {
             mix: Vec::new(),
             share: None,
             safety: Safety::default(),
+            calm: Vec::new(),
         }
     }
 
     /// Whether corrections are sent: λ = 1.
     fn corrects(&self) -> bool {
         match self.settings.correction {
-            CorrectionKind::Auto => !self.safety.ended(),
+            CorrectionKind::Auto => self.safety.is_open(),
             CorrectionKind::Full => true,
             CorrectionKind::None => false,
         }
@@ -164,20 +167,28 @@ impl Control {
         // In units of the update, so that without a correction nothing is rounded.
         let mut update: Vec<f32> =
             arrival.model.iter().zip(global).map(|(model, global)| model - global).collect();
-        if corrected && arrival.steps > 1 {
-            for (factor, vector) in self.deviation(labels, client).unwrap_or_default() {
-                add(&mut update, (length * factor) as f32, vector);
-            }
+        let sent = match corrected && arrival.steps > 1 {
+            true => self.deviation(labels, client),
+            false => None,
+        };
+        let was_corrected = sent.is_some();
+        for (factor, vector) in sent.unwrap_or_default() {
+            add(&mut update, (length * factor) as f32, vector);
         }
+        let square = squared(&update) / (length * length);
         match &self.settings.memory {
             MemoryKind::Clients => {
-                if let Some(before) = self.rows.get(client) {
+                if was_corrected {
+                    let before = self.rows.get(client).expect("only who was heard is corrected");
                     let scale = length / self.lengths[&client];
                     let distance = |(new, old): (&f32, &f32)| {
                         (f64::from(*new) - scale * f64::from(*old)).powi(2)
                     };
-                    let square: f64 = update.iter().zip(before).map(distance).sum();
-                    self.safety.observe(square / length);
+                    let change: f64 = update.iter().zip(before).map(distance).sum();
+                    self.safety.corrected(client, change / length);
+                } else {
+                    self.safety.gained(square * length);
+                    self.safety.remember(client, square.sqrt());
                 }
                 self.rows.row(client).copy_from_slice(&update);
                 self.lengths.insert(client, length);
@@ -190,16 +201,33 @@ impl Control {
                 for (class, row) in self.rows.iter() {
                     add(&mut update, -labels[class as usize] as f32, row);
                 }
-                let square: f64 = update.iter().map(|value| f64::from(*value).powi(2)).sum();
-                if !self.mix.is_empty() {
-                    self.safety.observe(square * length);
-                }
                 let norm: f64 = labels.iter().map(|share| share * share).sum();
                 for (class, &share) in labels.iter().enumerate().filter(|(_, share)| **share > 0.0)
                 {
-                    add(self.rows.row(class as u32), (label_step * share / norm) as f32, &update);
+                    let row = self.rows.row(class as u32);
+                    add(row, (label_step * share / norm) as f32, &update);
+                    if !was_corrected {
+                        self.safety.remember(class as u32, squared(row).sqrt());
+                    }
+                }
+                if was_corrected {
+                    self.safety.corrected(client, squared(&update) * length);
+                } else {
+                    self.safety.gained(square * length);
                 }
             }
+        }
+    }
+
+    /// Back to the calm model, and to remembered updates no longer than without corrections.
+    fn go_back(&mut self, global: &mut [f32]) {
+        global.copy_from_slice(&std::mem::take(&mut self.calm));
+        let rows: Vec<u32> = self.rows.iter().map(|(row, _)| row).collect();
+        for row in rows {
+            let unit = self.lengths.get(&row).copied().unwrap_or(1.0);
+            let values = self.rows.row(row);
+            let factor = self.safety.shortening(row, squared(values).sqrt() / unit) as f32;
+            values.iter_mut().for_each(|value| *value *= factor);
         }
     }
 
@@ -268,6 +296,11 @@ impl Control {
     }
 }
 
+/// The squared Euclidean norm.
+fn squared(values: &[f32]) -> f64 {
+    values.iter().map(|value| f64::from(*value).powi(2)).sum()
+}
+
 impl Aggregation for Control {
     fn correction(&self, context: &RoundContext, client: u32) -> Correction<'_> {
         // Nothing drifts in one step.
@@ -301,6 +334,7 @@ impl Aggregation for Control {
     ) -> Result<Vec<(u32, f64)>, Error> {
         let weights = probabilities.map_or(context.federation.weights(), |p| p.target);
         let rate = f64::from(context.world.scenario.training.rate_in(context.round));
+        self.safety.begin(rate);
         let corrected = self.corrects();
         // Plain memory counts updates as they are, whatever the steps behind them.
         let plain = self.settings.correction == CorrectionKind::None
@@ -311,7 +345,14 @@ impl Aggregation for Control {
             let length = length(f64::from(arrival.steps));
             self.remember(labels, arrival, length, corrected, global);
         }
-        self.safety.decide();
+        // Only the automatic rule acts on what it sees.
+        if self.settings.correction == CorrectionKind::Auto {
+            match self.safety.decide() {
+                Verdict::Stay => {}
+                Verdict::Calm => self.calm = global.to_vec(),
+                Verdict::Back => self.go_back(global),
+            }
+        }
         let total: f64 = weights.iter().sum();
         let arrived: f64 = arrivals.iter().map(|a| weights[a.client as usize]).sum();
         let server_rate = self.rate(if total > 0.0 { arrived / total } else { 0.0 });
@@ -328,12 +369,13 @@ impl Aggregation for Control {
 
 impl State for Control {
     fn memory(&self) -> usize {
-        self.rows.bytes()
+        self.rows.bytes() + size_of_val(self.calm.as_slice())
     }
 
     fn save(&self, saved: &mut Saved) {
         self.rows.save("control.rows", saved);
         saved.put("control.mean", &self.mean);
+        saved.put("control.calm", &self.calm);
         saved.put_value("control.lengths", &self.lengths);
         saved.put_value("control.mix", &self.mix);
         saved.put_value("control.share", &self.share);
@@ -347,6 +389,8 @@ impl State for Control {
         self.mix = saved.get_value("control.mix")?;
         self.share = saved.get_value("control.share")?;
         self.safety = saved.get_value("control.safety")?;
+        let calm = if self.safety.is_open() { self.mean.len() } else { 0 };
+        self.calm = saved.get("control.calm", calm)?;
         Ok(())
     }
 }
