@@ -184,10 +184,10 @@ class Federation:
             if self.share == 0.0:
                 self.gains.append(gradient @ gradient * length)
             self.gradients[client] = gradient
-        # Corrections begin when uncorrected clients gain less than 0.4 nat on their own data.
+        # Corrections begin when uncorrected clients gain less than 0.3 nat on their own data.
         if self.rate != round_["rate"]:
             self.rate, self.gains = round_["rate"], self.gains[len(self.gains) - len(clients) :]
-        if len(self.gains) >= 40 and np.median(self.gains[-40:]) < 0.4:
+        if len(self.gains) >= 40 and np.median(self.gains[-40:]) < 0.3:
             self.share = 1.0
         known = sorted(self.gradients)
         shares = self.target(round_)[known]

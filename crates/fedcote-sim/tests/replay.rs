@@ -189,7 +189,7 @@ impl Replay {
         if self.sent == 0.0 && self.gains.len() >= 40 {
             let mut last = self.gains[self.gains.len() - 40..].to_vec();
             last.sort_by(f64::total_cmp);
-            self.sent = if (last[19] + last[20]) / 2.0 < 0.4 { 1.0 } else { 0.0 };
+            self.sent = if (last[19] + last[20]) / 2.0 < 0.3 { 1.0 } else { 0.0 };
         }
         let known: f64 = self.gradients.keys().map(|&c| seen.target[c]).sum();
         self.control = self.gradients.iter().fold(vec![0.0; self.global.len()], |sum, (&c, g)| {

@@ -6,9 +6,9 @@
 //! cross-entropy), tell:
 //!
 //! - the *gain* ‖u_i‖²/(E_i γ) of an uncorrected update: to first order what a client gains on its own data in a round.
-//!   The gate opens, and corrections begin, when the median of the last forty is below 0.4 nat;
+//!   The gate opens, and corrections begin, when the median of the last forty is below 0.3 nat;
 //! - the *change* ‖u_i − u_i'‖²/(E_i γ) of a corrected update since the client's last one. When the median of the last forty
-//!   is above 1 nat, training has become unstable: corrections end, and the server goes back to the last calm model (median
+//!   is above 0.5 nat, training has become unstable: corrections end, and the server goes back to the last calm model (median
 //!   at most 0.25 nat), with remembered updates no longer than they were without corrections.
 //!
 //! Before and after, the server is plain memory. Another step size begins it all again.
@@ -21,13 +21,13 @@ use serde::{Deserialize, Serialize};
 const ARRIVALS: usize = 40;
 
 /// Corrections begin when the median gain is below this.
-const OPEN: f64 = 0.4;
+const OPEN: f64 = 0.3;
 
 /// A model is calm while the median change is at most this.
 const CALM: f64 = 0.25;
 
 /// Corrections end when the median change is above this.
-const SHUT: f64 = 1.0;
+const SHUT: f64 = 0.5;
 
 /// Whether corrections are sent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -151,16 +151,16 @@ mod tests {
         safety.begin(0.05);
         safety.remember(7, 2.0);
         // Forty arrivals of 0.9 nat, then calm ones: half of the window is below when twenty have come; the median is
-        // (0.3 + 0.9)/2 then, and 0.3 one later.
+        // (0.2 + 0.9)/2 then, and 0.2 one later.
         for _ in 0..40 {
             safety.gained(0.9);
             assert_eq!(safety.decide(), Verdict::Stay);
         }
         for _ in 0..20 {
-            safety.gained(0.3);
+            safety.gained(0.2);
             assert_eq!(safety.decide(), Verdict::Stay);
         }
-        safety.gained(0.3);
+        safety.gained(0.2);
         assert_eq!((safety.decide(), safety.is_open()), (Verdict::Calm, true));
         // The first corrected update says nothing.
         safety.corrected(7, 100.0);
