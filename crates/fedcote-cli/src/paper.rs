@@ -61,7 +61,7 @@ const AFTER: &str = "Examples:
   fedcote paper all
   fedcote paper table-4 table-6 --shard 2/8 --out part-2
 
-Exit status: 0 done, 1 the work failed or was interrupted, 2 the request was wrong.";
+Exit status: 0 done, 1 the work failed, 2 the request was wrong, 3 interrupted, to be resumed.";
 
 /// Runs the command.
 pub fn run(args: Args) -> Result<(), Error> {
@@ -95,7 +95,9 @@ pub fn run(args: Args) -> Result<(), Error> {
     let made = plan.make(stop, &progress)?;
     progress.finish();
     match made.as_deref() {
-        None => Err(Error::work("interrupted; run the same command again to continue")),
+        None => Err(Error::Interrupted(
+            "interrupted; run the same command again to continue".to_owned(),
+        )),
         Some([only]) if options.artefacts.len() == 1 => crate::output::print(&only.text),
         Some(_) => Ok(()),
     }

@@ -45,7 +45,7 @@ const LATE: Setting = Setting {
 type Named = (&'static str, &'static str, Option<Setting>);
 
 /// Rows of the large comparison: name shown, scheme, setting.
-const ALL: [Named; 18] = [
+const ALL: [Named; 27] = [
     ("fedavg", "fedavg", None),
     ("fedcote-gradient", "fedcote-gradient", None),
     ("fedcote", "fedcote", None),
@@ -54,16 +54,25 @@ const ALL: [Named; 18] = [
     ("fedcote-systematic-matched", "fedcote-systematic-matched", None),
     ("fedcote-memory-appearance", "fedcote-memory-appearance", None),
     ("fedcote-memory", "fedcote-memory", None),
+    ("fedcote-memory-labels", "fedcote-memory-labels", None),
+    ("fedcote-control", "fedcote-control", None),
+    ("fedcote-control-labels", "fedcote-control-labels", None),
+    ("fedcote-control-full", "fedcote-control-full", None),
+    ("fedcote-control-auto", "fedcote-control-auto", None),
     ("fedcote-scaffold", "fedcote-scaffold", None),
     ("fedcote, estimated", "fedcote", Some(ESTIMATED)),
     ("fedcote-memory, estimated", "fedcote-memory", Some(ESTIMATED)),
+    ("fedcote-control, estimated", "fedcote-control", Some(ESTIMATED)),
     ("mifa", "mifa", None),
     ("fedvarp", "fedvarp", None),
     ("fedau", "fedau", None),
     ("scaffold", "scaffold", None),
+    ("scaffold-rate-2", "scaffold-rate-2", None),
     ("ideal", "ideal", None),
     ("ideal-systematic", "ideal-systematic", None),
     ("ideal-memory", "ideal-memory", None),
+    ("ideal-scaffold", "ideal-scaffold", None),
+    ("ideal-control", "ideal-control", None),
 ];
 
 const LEARNT: [Named; 9] = [
@@ -186,7 +195,9 @@ fn all(request: &Request, moving: &[bool], shares: &[Share]) -> Grid {
     let notes = vec![
         "`estimated`: the server is not told failure probabilities but learns them from what arrives.",
         "`fedcote-memory` draws to keep the server's memory fresh, `fedcote-memory-appearance` for the labels of what arrives.",
-        "`mifa`, `fedvarp`, `fedau` and `scaffold` draw by weight.",
+        "`fedcote-control` corrects drift where that is safe, `-full` always; `-labels` remembers one vector per class instead of one per \
+         client; `-auto` takes longer steps on the server (`server_rate = \"auto\"`).",
+        "`mifa`, `fedvarp`, `fedau` and `scaffold` draw by weight; `scaffold-rate-2` has `server_rate = 2`.",
         "Standing clients with two labels each are evaluated after every round, the others every tenth.",
     ];
     Grid { rows: named(&ALL), columns: columns(request, moving, shares, true), notes }
