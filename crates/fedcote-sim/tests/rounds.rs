@@ -353,6 +353,7 @@ fn control_without_corrections_is_memory_to_the_bit() {
             "{}\n[scheme.off]\nbase = \"fedcote-control\"\n{extra}",
             lossy("", "[0.05, 0.9, 0.5, 0.7, 0.3]")
         );
+        let text = text.replace("\"fedcote\"]", "\"fedcote\", \"off\"]");
         let text = text.replace("local_steps = 1", &format!("local_steps = {steps}"));
         ["fedcote-memory", "off"]
             .map(|scheme| {

@@ -214,14 +214,19 @@ fn schemes() -> String {
                 explained += &format!("- `\"{word}\"`: {about}\n");
             }
         }
-        let (default, about) = (defaults_of(&same), &first.about);
+        let mut abouts: Vec<&str> = Vec::new();
+        for other in &same {
+            if !abouts.contains(&other.about.as_str()) {
+                abouts.push(&other.about);
+            }
+        }
+        let (default, about) = (defaults_of(&same), abouts.join(" "));
         text += &format!(
             "| `{}` | {value} | {default} | {} | {about} |\n",
             first.key,
             read_with(&same)
         );
         entries.push(Entry { name: first.key.into(), kind: String::new(), about: String::new() });
-        assert!(same.iter().all(|other| other.about == *about), "{}: two explanations", first.key);
     }
     same_keys("scheme.NAME", &entries);
     text + &explained

@@ -59,7 +59,7 @@ choices! {
 parameters! {
     /// Parameters of `aggregation = "control"`.
     pub struct ControlSettings {
-        /// Step size η on the server: a number, or "auto" for max(1, 3φ^⅔), φ being the share of the weight that arrives.
+        /// With `control` also "auto": max(1, 3φ^⅔), φ being the share of the weight that arrives.
         server_rate: ServerRate = ServerRate::Fixed(1.0), in 0.0..=1e30;
         /// What the server remembers.
         memory: MemoryKind = MemoryKind::Clients;

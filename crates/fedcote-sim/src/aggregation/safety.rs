@@ -170,7 +170,7 @@ mod tests {
         }
         safety.corrected(7, 0.2);
         assert_eq!(safety.decide(), Verdict::Calm);
-        for _ in 0..20 {
+        for _ in 0..19 {
             safety.corrected(7, 3.0);
             assert_ne!(safety.decide(), Verdict::Back);
         }
