@@ -168,6 +168,12 @@ impl Engine {
             attempts,
             label_divergence_wanted: self.selection.probabilities().map(|p| p.label_divergence),
             label_divergence_realised: realised(&world.federation, &weights),
+            scores: self
+                .aggregation
+                .scores()
+                .into_iter()
+                .map(|(name, value)| (name.to_owned(), value))
+                .collect(),
             ..RoundReport::default()
         };
         let finite = vector::finite(&global);

@@ -128,6 +128,11 @@ pub trait Aggregation: State + Send + Sync {
         true
     }
 
+    /// Named numbers that say what the server did in the round it has just aggregated, for `metrics.jsonl`.
+    fn scores(&self) -> Vec<(&'static str, f64)> {
+        Vec::new()
+    }
+
     /// What the server adds to the gradients of a client in this round, on top of the local rule.
     fn correction(&self, context: &RoundContext, client: u32) -> Correction<'_> {
         let _ = (context, client);

@@ -113,6 +113,8 @@ pub struct Control {
     safety: Safety,
     /// The last calm model, while corrections are sent.
     calm: Vec<f32>,
+    /// Whether corrections were sent in the last round.
+    sent: bool,
 }
 
 impl Control {
@@ -127,6 +129,7 @@ impl Control {
             share: None,
             safety: Safety::default(),
             calm: Vec::new(),
+            sent: false,
         }
     }
 
@@ -302,6 +305,12 @@ fn squared(values: &[f32]) -> f64 {
 }
 
 impl Aggregation for Control {
+    fn scores(&self) -> Vec<(&'static str, f64)> {
+        let energy = self.safety.median().map(|median| ("correction_energy", median));
+        let sent = ("corrected", f64::from(u8::from(self.sent)));
+        std::iter::once(sent).chain(energy).collect()
+    }
+
     fn correction(&self, context: &RoundContext, client: u32) -> Correction<'_> {
         // Nothing drifts in one step.
         if !self.corrects() || context.world.steps(client) < 2 {
@@ -334,8 +343,12 @@ impl Aggregation for Control {
     ) -> Result<Vec<(u32, f64)>, Error> {
         let weights = probabilities.map_or(context.federation.weights(), |p| p.target);
         let rate = f64::from(context.world.scenario.training.rate_in(context.round));
-        self.safety.begin(rate);
         let corrected = self.corrects();
+        self.sent = corrected;
+        self.safety.begin(rate);
+        if !self.safety.is_open() {
+            self.calm = Vec::new();
+        }
         // Plain memory counts updates as they are, whatever the steps behind them.
         let plain = self.settings.correction == CorrectionKind::None
             && matches!(self.settings.memory, MemoryKind::Clients);

@@ -107,14 +107,16 @@ impl Safety {
         self.recent.push_back(energy);
     }
 
-    /// Decides after a round's arrivals.
-    pub(crate) fn decide(&mut self) -> Verdict {
-        if self.recent.len() < ARRIVALS {
-            return Verdict::Stay;
-        }
+    /// The median of the latest energies: gains while no corrections are sent, changes while they are.
+    pub(crate) fn median(&self) -> Option<f64> {
         let mut sorted: Vec<f64> = self.recent.iter().copied().collect();
         sorted.sort_by(f64::total_cmp);
-        let median = (sorted[ARRIVALS / 2 - 1] + sorted[ARRIVALS / 2]) / 2.0;
+        (sorted.len() == ARRIVALS).then(|| (sorted[ARRIVALS / 2 - 1] + sorted[ARRIVALS / 2]) / 2.0)
+    }
+
+    /// Decides after a round's arrivals.
+    pub(crate) fn decide(&mut self) -> Verdict {
+        let Some(median) = self.median() else { return Verdict::Stay };
         match self.gate {
             Gate::Closed if median < OPEN => {
                 self.gate = Gate::Open;
