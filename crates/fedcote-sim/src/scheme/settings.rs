@@ -244,7 +244,7 @@ macro_rules! choices {
             $($(#[doc = $about])* $variant $(($settings))?,)*
         }
 
-        #[allow(unused)] // Words without parameters need less than those with some.
+        #[allow(unused, clippy::redundant_pattern)] // Words without parameters need less than those with some.
         impl $name {
             /// The words, the default first, and what each means.
             pub const WORDS: $crate::scheme::settings::Words =
