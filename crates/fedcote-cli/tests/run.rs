@@ -154,6 +154,24 @@ fn two_shards_and_a_kill_are_one_command() {
             assert_eq!(one["schemes"][scheme][key], two["schemes"][scheme][key], "{key}");
         }
     }
+    // A part without runs, and another scenario's part, are refused.
+    let words = ["run", "mine.toml", "--out", "shared", "--shard"];
+    let refused = |more: &[&str], expected: &str| {
+        let done = output(folder.path(), &[&words, more].concat());
+        assert_eq!(done.status.code(), Some(2), "{}", text(&done.stderr));
+        assert!(text(&done.stderr).contains(expected), "{}", text(&done.stderr));
+    };
+    refused(&["7/7"], "--shard: this part is empty: the scenario has 6 runs");
+    refused(&["2/2", "--set", "rounds=61"], "`rounds` differs");
+    let begun = fs::read_to_string(folder.path().join("shared/scenario.toml")).unwrap();
+    assert!(begun.contains("rounds = 60"), "{begun}");
+    let part = output(folder.path(), &["run", "mine.toml", "--out", "part", "--shard", "1/2"]);
+    assert!(text(&part.stdout).contains("3 runs have not finished yet"), "{}", text(&part.stdout));
+    let words = ["run", "mine.toml", "--out", "part", "--shard", "2/2", "--set", "rounds=61"];
+    let done = output(folder.path(), &words);
+    assert_eq!(done.status.code(), Some(2), "{}", text(&done.stderr));
+    let report = fs::read_to_string(folder.path().join("part/report.html")).unwrap();
+    assert!(report.contains("3 runs not finished"));
     let wrong = output(folder.path(), &["run", "mine.toml", "--out", "shared", "--shard", "3/2"]);
     assert_eq!(wrong.status.code(), Some(2));
     assert!(

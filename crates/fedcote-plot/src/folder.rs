@@ -19,12 +19,14 @@ pub struct Run {
     pub path: PathBuf,
     /// The folder's own name.
     pub name: String,
-    /// The schemes, in the order of the summary, others after them in the order of the scenario.
+    /// The schemes, in the order of the scenario.
     pub schemes: Vec<Scheme>,
     /// `scenario.toml`.
     pub scenario: Option<ScenarioFile>,
     /// The number of rounds that the scenario asks for; while no run has ended, the most that any run has.
     pub rounds: u32,
+    /// Runs of the scenario that have not ended.
+    pub unfinished: usize,
     /// The command that made the run.
     pub command: Option<String>,
     /// The version that made the run.
@@ -38,7 +40,7 @@ pub struct Scheme {
     pub name: String,
     /// One run per seed, ascending.
     pub seeds: Vec<Seed>,
-    /// What the summary says of it, or, without a summary, what the metrics say.
+    /// What its runs came to so far.
     pub summary: SchemeSummary,
 }
 
@@ -63,14 +65,10 @@ impl Run {
         let file = read_summary(path)?.unwrap_or_default();
         let overview = Overview::read(path)?;
         let rounds = if file.rounds > 0 { file.rounds } else { overview.rounds };
-        let in_summary = file.schemes.iter().map(|scheme| scheme.name.as_str());
-        let mut names: Vec<&str> = in_summary.collect();
-        names.extend(overview.schemes());
         let mut schemes: Vec<Scheme> = Vec::new();
-        for (at, name) in names.iter().enumerate().filter(|(at, name)| !names[..*at].contains(name))
-        {
+        for name in overview.schemes() {
             let (mut seeds, mut runs) = (Vec::new(), Vec::new());
-            for Standing { run, .. } in overview.runs.iter().filter(|s| s.run.scheme == *name) {
+            for Standing { run, .. } in overview.runs.iter().filter(|s| s.run.scheme == name) {
                 let Some(recorded) = Recorded::read(&run.folder(path))? else { continue };
                 runs.extend(recorded.has_begun().then(|| recorded.summary(rounds)));
                 let Recorded { rounds, clients, .. } = recorded;
@@ -81,11 +79,8 @@ impl Run {
             }
             seeds.sort_by_key(|seed| seed.seed);
             let reference = overview.scenario.as_ref().is_some_and(|file| file.is_reference(name));
-            let summary = match file.schemes.get(at) {
-                Some(summary) => SchemeSummary { reference, ..summary.clone() },
-                None => SchemeSummary::of(name, reference, &runs),
-            };
-            schemes.push(Scheme { name: (*name).to_owned(), seeds, summary });
+            let summary = SchemeSummary::of(name, reference, &runs);
+            schemes.push(Scheme { name: name.to_owned(), seeds, summary });
         }
         if schemes.is_empty() {
             return Err(missing(
@@ -95,6 +90,7 @@ impl Run {
         let absolute = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let name =
             absolute.file_name().map_or("run".into(), |name| name.to_string_lossy().into_owned());
+        let unfinished = overview.missing().count();
         let Overview { scenario, version, .. } = overview;
         let said = |text: String| Some(text).filter(|text| !text.is_empty());
         let begun_by = scenario.as_ref().and_then(|file| file.command.clone());
@@ -104,6 +100,7 @@ impl Run {
             schemes,
             scenario,
             rounds,
+            unfinished,
             command: said(file.command).or(begun_by),
             version: said(file.version).or(version),
         })

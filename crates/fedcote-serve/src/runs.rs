@@ -24,14 +24,14 @@ pub fn general(root: &Root, run: &Path) -> Option<General> {
 }
 
 /// How far a run of a run folder is; links are not followed.
-pub fn standing(root: &Root, out: &Path, run: RunId, taken: bool) -> Standing {
-    folder::standing(out, run, taken, &|path| root.open_file(path))
+pub fn standing(root: &Root, out: &Path, run: RunId) -> Standing {
+    folder::standing(out, run, &|path| root.open_file(path))
 }
 
 /// Whether a command is working in a run folder.
 pub fn is_running(root: &Root, out: &Path) -> bool {
     let runs = general(root, out).map_or_else(Vec::new, |general| general.runs());
-    let running = |run| standing(root, out, run, false).state == State::Running;
+    let running = |run| standing(root, out, run).state == State::Running;
     Lock::is_taken(out) || runs.into_iter().any(running)
 }
 
@@ -100,7 +100,7 @@ fn one(root: &Root, name: &str, children: &Children) -> Option<Listed> {
     let (mut done, mut states) = (0, Vec::new());
     for id in general.runs() {
         changed = changed.max(self::changed(&id.folder(&run).join("metrics.jsonl")));
-        let Standing { state, round, .. } = standing(root, &run, id, taken);
+        let Standing { state, round, .. } = standing(root, &run, id);
         done += u64::from(if state.has_ended() { general.rounds } else { round });
         states.push(state);
     }

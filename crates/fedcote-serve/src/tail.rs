@@ -145,7 +145,7 @@ impl Tail {
                 let run = self.runs.entry(id.clone()).or_default();
                 // A run that has ended stays so.
                 let known = run.state.filter(|state| run.ended && state.has_ended());
-                let look = || runs::standing(&self.root, &self.path, id, taken).state;
+                let look = || runs::standing(&self.root, &self.path, id).state;
                 *run.state.insert(known.unwrap_or_else(look))
             };
             let states: Vec<State> = general.runs().into_iter().map(state).collect();

@@ -81,10 +81,14 @@ pub fn compare(
 ) -> Result<Option<Summary>, Error> {
     let all = plan(scenario);
     let runs: Vec<RunId> = control.shard.of(&all).into_iter().cloned().collect();
+    let Some(first) = runs.first() else {
+        let reason = format!("this part is empty: the scenario has {} runs", all.len());
+        return Err(Error::Scenario { place: "--shard".to_owned(), reason });
+    };
     let scenario = Arc::new(scenario.clone());
     // What cannot work is refused before anything is written.
     let context = Context::new(&scenario, tasks, control)?;
-    context.make_ahead(runs.first().unwrap_or(&all[0]).seed)?;
+    context.make_ahead(first.seed)?;
     let _working = Lock::join(out, !control.shard.is_part())?;
     let there = found(out)?;
     if !control.resume && !control.shard.is_part() && !there.is_empty() {
@@ -101,6 +105,11 @@ pub fn compare(
     fedcote_support::sweep(out).map_err(Error::io(out))?;
     // Every folder is checked before the first round is played.
     let folders = open(&context, out, &runs)?;
+    // Other workers' runs must be of this scenario, too, or the summary would compare what cannot be compared.
+    let task = context.identity();
+    for run in found(out)? {
+        RunFolder::open_for(out, &scenario, task.as_deref(), &run.scheme, run.seed)?;
+    }
     let begun_by = ScenarioFile::read(out).ok().flatten().and_then(|file| file.command);
     let command = begun_by.unwrap_or_else(|| control.command.clone());
     ScenarioFile::write(out, &scenario, &command)?;

@@ -54,6 +54,12 @@ impl Default for Shard {
     }
 }
 
+impl std::fmt::Display for Shard {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{}/{}", self.part + 1, self.parts)
+    }
+}
+
 impl std::str::FromStr for Shard {
     type Err = String;
 
@@ -76,7 +82,9 @@ mod tests {
         assert_eq!(Shard::ALL.of(&all).len(), 11);
         let mut found: Vec<u64> = Vec::new();
         for shard in ["1/3", "2/3", "3/3"] {
-            found.extend(shard.parse::<Shard>().unwrap().of(&all));
+            let part = shard.parse::<Shard>().unwrap();
+            assert_eq!(part.to_string(), shard);
+            found.extend(part.of(&all));
         }
         found.sort_unstable();
         assert_eq!(found, all);

@@ -40,7 +40,7 @@ impl World {
     pub fn new(scenario: Arc<Scenario>, task: Arc<dyn Task>, seed: u64) -> Result<Self, Error> {
         let clients = scenario.general.clients;
         let LabelCounts { classes, counts } = task.label_counts();
-        if counts.len() != clients * classes {
+        if classes == 0 || counts.len() != clients * classes {
             let found = counts.len() as f64 / classes.max(1) as f64;
             let reason = format!("the task has {found} clients, the scenario {clients}");
             return Err(Error::Scenario { place: "clients".to_owned(), reason });

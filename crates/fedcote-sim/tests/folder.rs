@@ -120,9 +120,9 @@ fn the_state_of_every_run_is_told() {
         ("fedcote/2", State::Damaged, 0),
     ];
     assert_eq!(told, wanted.map(|(name, state, round)| (name.to_owned(), state, round)));
-    // A lock of the whole comparison, and one of a run.
+    // A run is under way while a command has its lock, whatever else commands do in the folder.
     let lock = Lock::take(out).unwrap();
-    assert_eq!((states(out)[2].1, states(out)[1].1), (State::Running, State::Waiting));
+    assert_eq!((states(out)[2].1, states(out)[1].1), (State::Interrupted, State::Waiting));
     drop(lock);
     let lock = Lock::take(&out.join("fedcote/1")).unwrap();
     assert_eq!((states(out)[2].1, states(out)[1].1), (State::Interrupted, State::Running));

@@ -374,3 +374,26 @@ fn control_without_corrections_is_memory_to_the_bit() {
     let corrected = final_models("correction = \"full\"\n", "4");
     assert_ne!(corrected[0], corrected[1]);
 }
+
+/// The gate opens, the step size changes, and what is saved then goes on to the same bits.
+#[test]
+fn control_goes_on_after_a_change_of_the_step_size() {
+    let text = format!("{}\n", lossy("", "[0.05, 0.5, 0.3, 0.2, 0.1]"))
+        .replace("local_steps = 1", "local_steps = 3\nrate_changes = [[40, 0.005]]");
+    let mut whole = engine(world(&text), "fedcote-control");
+    let mut corrected = Vec::new();
+    let mut saved = Vec::new();
+    for round in 1..=80 {
+        corrected.push(play(&mut whole, round).scores["corrected"]);
+        saved.push(whole.save());
+    }
+    assert!(corrected[38] == 1.0 && corrected[40] == 0.0, "{corrected:?}");
+    for after in [10, 39, 40, 60] {
+        let mut again = engine(world(&text), "fedcote-control");
+        again.restore(&saved[after - 1]).unwrap();
+        for round in after as u32 + 1..=80 {
+            play(&mut again, round);
+        }
+        assert_eq!(again.global(), whole.global(), "{after}");
+    }
+}

@@ -133,12 +133,17 @@ pub fn run(args: Args) -> Result<(), Error> {
         stop,
         command: command_line(),
     };
-    let progress = progress::Progress::new(&scenario, progress::Style::of(args.json));
+    let progress =
+        progress::Progress::new(&scenario, control.shard, progress::Style::of(args.json));
     let tasks = Classifications::load(&scenario)?;
     let summary = compare(&scenario, &tasks, &out, &control, &progress)?;
     progress.finish();
     let Some(summary) = summary else {
-        let words = ["run", "--resume", "--out", &out.to_string_lossy()].map(str::to_owned);
+        let mut words = vec!["run".to_owned(), "--resume".into(), "--out".into()];
+        words.push(out.to_string_lossy().into_owned());
+        if let Some(shard) = args.shard {
+            words.extend(["--shard".to_owned(), shard.to_string()]);
+        }
         let reason = format!("interrupted; go on with: {}", command(words));
         return Err(Error::Interrupted(reason));
     };

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use fedcote_sim::Scenario;
-use fedcote_sim::comparison::{Event, Listener, RunId};
+use fedcote_sim::comparison::{Event, Listener, RunId, Shard, plan};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 /// How progress is shown.
@@ -53,10 +53,10 @@ const LINE_EVERY: u64 = 10;
 
 impl Progress {
     /// Nothing begun yet.
-    pub fn new(scenario: &Scenario, style: Style) -> Self {
+    pub fn new(scenario: &Scenario, shard: Shard, style: Style) -> Self {
         let general = &scenario.general;
         let width = general.schemes.iter().map(String::len).max().unwrap_or(0) + 8;
-        Self::over(general.schemes.len() * general.seeds.len(), general.rounds, width, style)
+        Self::over(shard.of(&plan(scenario)).len(), general.rounds, width, style)
     }
 
     /// Nothing begun yet of so many runs of so many rounds, whose names are so wide.

@@ -89,6 +89,9 @@ fn facts(run: &Run) -> String {
     {
         parts.push(count(clients.clients.len(), "client"));
     }
+    if run.unfinished > 0 {
+        parts.push(format!("{} not finished", count(run.unfinished, "run")));
+    }
     if let Some(version) = &run.version {
         parts.push(format!("fedcote {version}"));
     }

@@ -14,7 +14,8 @@
 //!
 //! −u_i/τ_i is the mean gradient along the local path: SCAFFOLD's c_i in its option II; the step is SAG with weights b.
 //! λ is 1 while corrections are safe ([`Safety`]), else 0. With λ = 0, or one local step, in which nothing
-//! drifts and nothing is sent, this is [`Memory`](super::Memory) to the bit.
+//! drifts and nothing is sent, this is
+//! [`Memory`](super::Memory), to the bit as long as all clients make equally many steps and the step size stays.
 //!
 //! `memory = "labels"` keeps one vector h_c per class instead of one per client: u_i/τ_i ≈ Σ_c α_ic h_c, learnt by
 //! normalised least mean squares, h_c ← h_c + μ α_ic/‖α_i‖² (u_i/τ_i − Σ_c α_ic h_c).
@@ -157,27 +158,37 @@ impl Control {
         }
     }
 
-    /// Remembers an arrival: `length` is its E_i γ; it may have been sent a correction.
-    fn remember(
-        &mut self,
+    /// A client's own update, u_i, and whether it was sent a correction: `length` is its E_i γ.
+    fn own_update(
+        &self,
         labels: &[f64],
         arrival: &Arrival,
         length: f64,
         corrected: bool,
         global: &[f32],
-    ) {
-        let client = arrival.client;
+    ) -> (Vec<f32>, bool) {
         // In units of the update, so that without a correction nothing is rounded.
         let mut update: Vec<f32> =
             arrival.model.iter().zip(global).map(|(model, global)| model - global).collect();
         let sent = match corrected && arrival.steps > 1 {
-            true => self.deviation(labels, client),
+            true => self.deviation(labels, arrival.client),
             false => None,
         };
         let was_corrected = sent.is_some();
         for (factor, vector) in sent.unwrap_or_default() {
             add(&mut update, (length * factor) as f32, vector);
         }
+        (update, was_corrected)
+    }
+
+    /// Remembers a client's own update.
+    fn remember(
+        &mut self,
+        labels: &[f64],
+        client: u32,
+        length: f64,
+        (mut update, was_corrected): (Vec<f32>, bool),
+    ) {
         let square = squared(&update) / (length * length);
         match &self.settings.memory {
             MemoryKind::Clients => {
@@ -353,10 +364,15 @@ impl Aggregation for Control {
         let plain = self.settings.correction == CorrectionKind::None
             && matches!(self.settings.memory, MemoryKind::Clients);
         let length = |steps: f64| if plain { 1.0 } else { steps * rate };
-        for arrival in arrivals {
-            let labels = context.federation.labels(arrival.client as usize);
+        // All corrections of a round were worked out from the same state: so are they taken back, before any arrival changes it.
+        let labels = |client: u32| context.federation.labels(client as usize);
+        let taken_back = |arrival: &Arrival| {
             let length = length(f64::from(arrival.steps));
-            self.remember(labels, arrival, length, corrected, global);
+            (length, self.own_update(labels(arrival.client), arrival, length, corrected, global))
+        };
+        let updates: Vec<_> = arrivals.iter().map(taken_back).collect();
+        for (arrival, (length, update)) in arrivals.iter().zip(updates) {
+            self.remember(labels(arrival.client), arrival.client, length, update);
         }
         // Only the automatic rule acts on what it sees.
         if self.settings.correction == CorrectionKind::Auto {
@@ -399,6 +415,10 @@ impl State for Control {
         self.rows.restore("control.rows", saved)?;
         self.mean = saved.get("control.mean", self.mean.len())?;
         self.lengths = saved.get_value("control.lengths")?;
+        let by_client = matches!(self.settings.memory, MemoryKind::Clients);
+        if by_client && self.rows.iter().any(|(client, _)| !self.lengths.contains_key(&client)) {
+            return Err("`control.lengths` misses a client".to_owned());
+        }
         self.mix = saved.get_value("control.mix")?;
         self.share = saved.get_value("control.share")?;
         self.safety = saved.get_value("control.safety")?;
@@ -417,6 +437,17 @@ mod tests {
         assert!(found.len() == 1 && (found[0] - expected).abs() < 1e-6, "{found:?} {expected}");
     }
 
+    fn visit(
+        control: &mut Control,
+        labels: &[f64],
+        arrival: &Arrival,
+        length: f64,
+        global: &[f32],
+    ) {
+        let update = control.own_update(labels, arrival, length, true, global);
+        control.remember(labels, arrival.client, length, update);
+    }
+
     /// Two clients minimise w²/2 and 3(w − 1)²/2 by exact gradients, E = 2, γ = 0.1, τ = 0.2, equal weights, from x = 0.
     #[test]
     fn two_rounds_on_quadratics_are_as_by_hand() {
@@ -424,8 +455,8 @@ mod tests {
         let mut global = vec![0.0];
         // Client 0 stays at its minimum. Client 1: 0 → 0.3 → 0.51.
         assert!(control.deviation(&[], 1).is_none());
-        control.remember(&[], &arrival(0, 1, 2, &[0.0]), 0.2, true, &global);
-        control.remember(&[], &arrival(1, 2, 2, &[0.51]), 0.2, true, &global);
+        visit(&mut control, &[], &arrival(0, 1, 2, &[0.0]), 0.2, &global);
+        visit(&mut control, &[], &arrival(1, 2, 2, &[0.51]), 0.2, &global);
         // m = (0 + 0.51/0.2)/2 = 1.275, x = 0.2 · 1.275.
         let shares = control.step_by_clients(&[0.5, 0.5], 0.2, 1.0, &mut global);
         assert_eq!(shares, [(0, 0.5), (1, 0.5)]);
@@ -433,7 +464,7 @@ mod tests {
         near(&global, 0.255);
         // d_0 = 0 − 1.275: 0.255 → 0.255 − 0.1 (0.255 − 1.275) = 0.357 → 0.4488. Without the correction the update would be
         // −γ (0.255 + 0.357) = −0.0612.
-        control.remember(&[], &arrival(0, 1, 2, &[0.4488]), 0.2, true, &global);
+        visit(&mut control, &[], &arrival(0, 1, 2, &[0.4488]), 0.2, &global);
         near(control.rows.get(0).unwrap(), -0.0612);
         // m = (−0.0612 + 0.51)/0.4 = 1.122; only client 0 arrived, both count.
         control.step_by_clients(&[0.5, 0.5], 0.2, 1.0, &mut global);
@@ -446,8 +477,8 @@ mod tests {
         let mut control = Control::new(&ControlSettings::default(), 1);
         let mut global = vec![0.0];
         // Four steps of length 0.1 moved by 0.8: 2 per unit; two steps by 0.2: 1 per unit.
-        control.remember(&[], &arrival(0, 1, 4, &[0.8]), 0.4, true, &global);
-        control.remember(&[], &arrival(1, 1, 2, &[0.2]), 0.2, true, &global);
+        visit(&mut control, &[], &arrival(0, 1, 4, &[0.8]), 0.4, &global);
+        visit(&mut control, &[], &arrival(1, 1, 2, &[0.2]), 0.2, &global);
         control.step_by_clients(&[0.5, 0.5], 0.3, 1.0, &mut global);
         near(&control.mean, 1.5);
         near(&global, 0.45);
@@ -461,12 +492,12 @@ mod tests {
             ..ControlSettings::default()
         };
         let mut control = Control::new(&settings, 1);
-        control.remember(&[1.0, 0.0], &arrival(0, 1, 2, &[0.0]), 0.2, true, &[0.0]);
-        control.remember(&[0.0, 1.0], &arrival(1, 1, 2, &[0.51]), 0.2, true, &[0.0]);
+        visit(&mut control, &[1.0, 0.0], &arrival(0, 1, 2, &[0.0]), 0.2, &[0.0]);
+        visit(&mut control, &[0.0, 1.0], &arrival(1, 1, 2, &[0.51]), 0.2, &[0.0]);
         near(control.rows.get(1).unwrap(), 2.55);
         control.mix = vec![0.5, 0.5];
         // What is sent to client 0: h_0 − (h_0 + h_1)/2 = −1.275; its upload shows 0.4488 as above.
-        control.remember(&[1.0, 0.0], &arrival(0, 1, 2, &[0.4488]), 0.2, true, &[0.255]);
+        visit(&mut control, &[1.0, 0.0], &arrival(0, 1, 2, &[0.4488]), 0.2, &[0.255]);
         near(control.rows.get(0).unwrap(), -0.306);
     }
 

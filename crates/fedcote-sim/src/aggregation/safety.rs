@@ -11,7 +11,7 @@
 //!   is above 0.5 nat, training has become unstable: corrections end, and the server goes back to the last calm model (median
 //!   at most 0.25 nat), with remembered updates no longer than they were without corrections.
 //!
-//! Before and after, the server is plain memory. Another step size begins it all again.
+//! Before and after, no corrections are sent. Another step size begins it all again.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

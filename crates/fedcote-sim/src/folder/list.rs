@@ -53,8 +53,7 @@ pub fn list(out: &Path) -> Result<Vec<Standing>, Error> {
     let mut runs = general.map_or_else(Vec::new, |general| general.runs());
     let others: Vec<RunId> = found(out)?.into_iter().filter(|run| !runs.contains(run)).collect();
     runs.extend(others);
-    let taken = Lock::is_taken(out);
-    Ok(runs.into_iter().map(|run| standing(out, run, taken, &|path| File::open(path))).collect())
+    Ok(runs.into_iter().map(|run| standing(out, run, &|path| File::open(path))).collect())
 }
 
 /// The runs that a folder has, begun or finished, by scheme and seed.
@@ -79,14 +78,8 @@ pub fn found(out: &Path) -> Result<Vec<RunId>, Error> {
     Ok(runs)
 }
 
-/// How far a run is. `taken` says whether a command has the lock of the whole comparison; files are opened by `open`,
-/// which may refuse some.
-pub fn standing(
-    out: &Path,
-    run: RunId,
-    taken: bool,
-    open: &dyn Fn(&Path) -> io::Result<File>,
-) -> Standing {
+/// How far a run is. Files are opened by `open`, which may refuse some.
+pub fn standing(out: &Path, run: RunId, open: &dyn Fn(&Path) -> io::Result<File>) -> Standing {
     let folder = run.folder(out);
     let (state, round) = match finished(&folder, open) {
         Ok(Some(Finished { diverged_at: Some(_), rounds, .. })) => (State::Diverged, rounds),
@@ -98,7 +91,6 @@ pub fn standing(
             let begun = round > 0 || folder.join("checkpoint").is_dir();
             let own = open(&folder.join(Lock::FILE)).is_ok_and(|file| Lock::is_held(&file));
             let state = match begun {
-                true if taken => State::Running,
                 _ if own => State::Running,
                 true => State::Interrupted,
                 false => State::Waiting,

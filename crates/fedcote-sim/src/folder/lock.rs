@@ -33,10 +33,15 @@ impl Lock {
     /// that is free. A command that wants to be `alone` there is refused while another is working.
     pub(crate) fn join(out: &Path, alone: bool) -> Result<Self, Error> {
         fs::create_dir_all(out).map_err(Error::io(out))?;
-        if alone && Self::is_taken(out) {
-            let reason =
-                "another command is working in this folder; wait for it, or choose another --out";
-            return Err(Error::folder(out, reason));
+        if alone {
+            // Taken before the others are looked at: of two commands that begin together one is refused.
+            let first = Self::try_take(&out.join(Self::FILE))?;
+            let others = Self::taken(out, |name| name.starts_with(".lock-"));
+            return first.filter(|_| !others).ok_or_else(|| {
+                let reason =
+                    "another command is working in this folder; wait for it, or choose another --out";
+                Error::folder(out, reason)
+            });
         }
         for number in 1u32.. {
             let name = if number == 1 { ".lock".to_owned() } else { format!(".lock-{number}") };
@@ -75,12 +80,14 @@ impl Lock {
 
     /// Whether a command is working in the folder of a comparison or run. To know, the lock is held for an instant.
     pub fn is_taken(folder: &Path) -> bool {
+        Self::taken(folder, |name| name == Self::FILE || name.starts_with(".lock-"))
+    }
+
+    /// Whether one of the locks of these names is held.
+    fn taken(folder: &Path, is_lock: impl Fn(&str) -> bool) -> bool {
         let Ok(entries) = fs::read_dir(folder) else { return false };
-        let is_lock = |name: &std::ffi::OsStr| {
-            let name = name.to_string_lossy();
-            name == ".lock" || name.starts_with(".lock-")
-        };
-        entries.flatten().filter(|entry| is_lock(&entry.file_name())).any(|entry| {
+        let named = |entry: &fs::DirEntry| is_lock(&entry.file_name().to_string_lossy());
+        entries.flatten().filter(named).any(|entry| {
             // Anything else of that name, such as a named pipe, could make the reader wait.
             entry.file_type().is_ok_and(|kind| kind.is_file())
                 && File::open(entry.path()).is_ok_and(|file| Self::is_held(&file))
