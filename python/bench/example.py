@@ -99,10 +99,11 @@ def main():
         print(f"{name:23} {statistics.mean(last):5.1f} ± {statistics.stdev(last):4.1f}", flush=True)
         if "control" in name:
             wanted = best["fedcote-memory"][-1]
+            first = best["fedcote-memory"].index(wanted) + 1
             reached = [accuracy >= wanted for accuracy in best[name]]
             sent = [report["round"] for report in strategy.history if report["correction"]]
             print(
-                f"  reaches memory's best, {wanted:.1f}, "
+                f"  reaches memory's best, {wanted:.1f} in round {first}, "
                 + (f"in round {reached.index(True) + 1}" if any(reached) else "in no round")
                 + (f"; corrections in rounds {sent[0]} to {sent[-1]}" if sent else "; no corrections"),
                 flush=True,
