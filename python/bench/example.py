@@ -105,7 +105,11 @@ def main():
             print(
                 f"  reaches memory's best, {wanted:.1f} in round {first}, "
                 + (f"in round {reached.index(True) + 1}" if any(reached) else "in no round")
-                + (f"; corrections in rounds {sent[0]} to {sent[-1]}" if sent else "; no corrections"),
+                + (
+                    f"; corrections in rounds {sent[0]} to {sent[-1]}"
+                    if sent
+                    else "; no corrections"
+                ),
                 flush=True,
             )
 

@@ -328,16 +328,14 @@ def test_a_round_that_is_drawn_again_is_corrected_again():
 
 
 class Wild(Quadratic):
-    """Clients that gain little from round 8 on, and whose updates change wildly from round 30 on.
+    """Clients that gain little from round 5 on, and whose updates change wildly from round 20 on.
 
     A goal of length r leads to an update of at most 3r/4, and Eγ is 1.
     """
 
-    wild, little = 30, 8
-
     def goal(self, client, round_):
-        goal = super().goal(client, round_) / (40 if round_ < self.little else 400)
-        return goal + np.float32(9 * (-1) ** round_ * (round_ >= self.wild))
+        goal = super().goal(client, round_) / (10 if round_ < 5 else 400)
+        return goal + np.float32(9 * (-1) ** round_ * (round_ >= 20))
 
     def curvature(self, client):
         return np.float32(1)
@@ -385,26 +383,25 @@ def test_corrections_begin_and_end_by_the_rule(tmp_path, caplog):
     options = dict(AUTO, state_file=tmp_path / "state.json")
     strategy, grid = known(FedCote(**options), np.zeros(6)), Wild(LABELS)
     with caplog.at_level(logging.INFO, "flwr"):
-        models, _ = train(strategy, grid, 45)
+        models, _ = train(strategy, grid, 28)
     opened, shut = by_the_rule(strategy, grid, models)
-    assert 8 < opened < 15 and 30 < shut < 40
+    assert 7 < opened < 11 and 20 < shut < 27
     assert {round_ for round_, *_ in grid.corrections} == set(range(opened + 1, shut + 1))
-    assert np.linalg.norm(models[shut - 1]) > 3 > 1 > np.linalg.norm(models[opened])
     assert strategy.memory.calm is None
     assert not list(tmp_path.glob("*calm*"))
-    told = [text for text in caplog.messages if "corrections" in text]
-    assert told[1:] == [
+    told = [text for text in caplog.messages if text.startswith("fedcote: c")]
+    assert told == [
         "fedcote: clients gain little on their own data: corrections begin",
         "fedcote: corrected training is unstable (the updates of clients change by more than 0.5 "
         "nat from one to the next): back to the last calm model, and no more corrections",
     ]
     again = FedCote(**options)
-    train(again, grid, 46)
+    train(again, grid, 29)
     assert again.history[-1]["correction"] == 0.0
 
 
 def test_the_gate_opens_and_shuts_by_hand():
-    """The numbers of the test in crates/fedcote-sim/src/aggregation/safety.rs, Eγ = ½."""
+    """As in the test in crates/fedcote-sim/src/aggregation/safety.rs, with Eγ = ½."""
     safety = Safety()
     safety.norms["7"] = 2.0
     # Forty arrivals of 0.9 nat, then calm ones: with twenty the median is (0.2 + 0.9)/2.
@@ -420,9 +417,10 @@ def test_the_gate_opens_and_shuts_by_hand():
         assert safety.decide() is None
     safety.corrected("7", 0.1, 0.5)
     assert safety.decide() == "calm"
-    for _ in range(20):
+    # Of twenty in forty the median is (0.2 + 3)/2.
+    for _ in range(19):
         safety.corrected("7", 1.5, 0.5)
-        assert safety.decide() != "back"
+        assert safety.decide() == "calm"
     safety.corrected("7", 1.5, 0.5)
     assert (safety.decide(), safety.gate) == ("back", "shut")
     assert (safety.shortening("7", 4.0), safety.shortening("7", 1.0)) == (0.5, 1.0)
@@ -439,12 +437,12 @@ def test_the_gate_opens_and_shuts_by_hand():
 
 def test_a_restart_changes_nothing_in_any_state_of_the_gate(tmp_path):
     whole = FedCote(**AUTO)
-    straight, _ = train(whole, Wild(LABELS, trouble), 60)
+    straight, _ = train(whole, Wild(LABELS, trouble), 32)
     on = [report["round"] for report in whole.history if report["correction"]]
-    assert whole.memory.safety.gate == "shut" and 10 < on[0] < 25 and 35 < on[-1] < 55
+    assert whole.memory.safety.gate == "shut" and 10 < on[0] < 15 and 20 < on[-1] < 30
     file, grid, gates = tmp_path / "state.json", Wild(LABELS, trouble), []
     # Before and after each change, and in between.
-    for rounds in (5, on[0] - 2, on[0] - 1, on[0], 28, on[-1] - 1, on[-1], on[-1] + 1, 60):
+    for rounds in (5, on[0] - 2, on[0] - 1, on[0], 18, on[-1] - 1, on[-1], on[-1] + 1, 32):
         strategy = FedCote(**AUTO, state_file=file)
         models, _ = train(strategy, grid, rounds)
         for round_, model in models.items():
@@ -459,7 +457,7 @@ def test_a_restart_changes_nothing_in_any_state_of_the_gate(tmp_path):
 
 def test_states_that_do_not_fit_are_refused(tmp_path):
     file = tmp_path / "state.json"
-    train(FedCote(**AUTO, state_file=file), Wild(LABELS), 15)
+    train(FedCote(**AUTO, state_file=file), Wild(LABELS), 9)
     good = json.loads(file.read_text())
     assert good["memory"]["safety"]["gate"] == "open"
     older = {**good["memory"], "scale": 1.0, "energies": []}
@@ -472,17 +470,14 @@ def test_states_that_do_not_fit_are_refused(tmp_path):
     ]:
         file.write_text(json.dumps({**good, **wrong}))
         with pytest.raises(ValueError, match=match):
-            train(FedCote(**AUTO, state_file=file), Wild(LABELS), 16)
-
-
-HOSTILE = [None, 0.0, -1.0, 1e300, float("nan"), float("inf"), "long", [1.0], 1e-300]
+            train(FedCote(**AUTO, state_file=file), Wild(LABELS), 10)
 
 
 def same_as_memory(behave, caplog):
     runs = []
     for options in (dict(aggregation="memory"), {}):
         strategy = known(FedCote(**{**AUTO, **options}), np.zeros(6))
-        models, _ = train(strategy, Wild(LABELS, behave), 25)
+        models, _ = train(strategy, Wild(LABELS, behave), 10)
         for report in strategy.history:
             assert report.pop("corrected", []) == [] and report.pop("correction", 0.0) == 0.0
         runs.append((np.array(list(models.values())).tobytes(), strategy.history))
@@ -490,7 +485,7 @@ def same_as_memory(behave, caplog):
     return [text for text in caplog.messages if "no client reports" in text]
 
 
-@pytest.mark.parametrize("length", HOSTILE, ids=str)
+@pytest.mark.parametrize("length", [None, 1e300, float("nan"), "long", 1e-300], ids=str)
 def test_without_usable_lengths_it_is_memory_to_the_bit(length, caplog):
     said = dict(other=1) if length is None else dict(length=length)
     warnings = same_as_memory(lambda name, round_: said, caplog)
@@ -498,30 +493,39 @@ def test_without_usable_lengths_it_is_memory_to_the_bit(length, caplog):
     assert warnings == [] if length == 1e-300 else len(warnings) == 1
 
 
+HOSTILE = [0.0, -1.0, 1e300, float("nan"), float("inf"), -float("inf"), 1e-300, 5e-324]
+
+
 @pytest.mark.parametrize("length", HOSTILE, ids=str)
-def test_two_clients_of_six_decide_nothing_by_what_they_say(length):
-    said = dict(other=1) if length is None else dict(length=length)
+@pytest.mark.parametrize("energy", [0.1, 3.0])
+def test_a_minority_decides_nothing_by_the_lengths_it_reports(length, energy):
+    """Two clients of six; a length of 1e5, which is believed, makes every energy of theirs zero."""
+    for said in (length, 1e5):
+        safety, square = Safety(), 0.5 * energy
+        for _ in range(20):
+            for _ in "abcd":
+                safety.gained(square, 0.5)
+            for _ in "ef":
+                safety.gained(square, said)
+            safety.decide()
+        assert safety.gate == ("open" if energy < 0.3 else "closed")
+        safety.gate, safety.recent, verdicts = "open", [], set()
+        for _ in range(20):
+            for name in "abcd":
+                safety.corrected(name, square, 0.5)
+            for name in "ef":
+                safety.corrected(name, square, said)
+            verdicts.add(safety.decide())
+        assert verdicts == ({None, "calm"} if energy < 0.3 else {None, "back"})
 
-    def play(grid, rounds, who="24"):
-        corrected = dict(said, corrected=["w"])
-        grid.behave = lambda name, round_: (
-            None if name not in who
-            else corrected if strategy.memory.scale and name in strategy.memory.safety.since
-            else said
-        )  # fmt: skip
-        strategy = known(FedCote(**AUTO), np.zeros(6))
-        train(strategy, grid, rounds)
-        return [report["round"] for report in strategy.history if report["correction"]]
 
-    # The gate does not open where the others gain much, and opens where they gain little.
-    much, calm, wild = Wild(LABELS), Wild(LABELS), Wild(LABELS)
-    much.goal = lambda client, round_: np.float32([9, 9, 9, 9]) * (-1) ** round_
-    assert play(much, 30) == []
-    calm.wild = 1000
-    on = play(calm, 60)
-    assert 8 < on[0] < 20 and on[-1] == 60
-    on = play(wild, 60)
-    assert 8 < on[0] < 20 and 30 < on[-1] < 50
+def test_lengths_alone_never_open_the_gate():
+    safety = Safety()
+    for length in HOSTILE * 20:
+        safety.gained(1e-3, length)
+        assert safety.decide() is None
+    # Paths of 1e-300 count, with gains that are huge, and finite.
+    assert max(safety.recent) == 1e300 and json.loads(json.dumps(safety.state())) == safety.state()
 
 
 def test_options():
