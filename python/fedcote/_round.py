@@ -11,7 +11,7 @@ from flwr.app import Array, ArrayRecord, ConfigRecord, Message, RecordDict
 from flwr.serverapp import Grid
 
 from ._aggregate import average, npy_bytes, view
-from ._control import Control, Path
+from ._control import Control
 from ._memory import Arrays, Memory
 from .client import RECORD
 
@@ -48,8 +48,8 @@ class Round:
     corrections: dict[str, ArrayRecord] = field(default_factory=dict)
     #: By what corrections were multiplied.
     scale: float = 0.0
-    #: Who says to have added the correction, and what of it.
-    corrected: dict[str, Path] = field(default_factory=dict)
+    #: Who says to have added the correction, and which arrays of it.
+    corrected: dict[str, frozenset[str]] = field(default_factory=dict)
     #: How much each client has to say in the model's step.
     shares: dict[str, float] = field(default_factory=dict)
 
@@ -152,16 +152,18 @@ def record(arrays: Arrays) -> ArrayRecord:
     )
 
 
-def _confirmed(content: RecordDict, correction: ArrayRecord | None) -> Path | None:
-    """What a client says of the correction that it was sent; only what was sent counts."""
-    answer = content.config_records.get(RECORD, ConfigRecord())
-    keys, length = answer.get("corrected"), answer.get("length")
-    if correction is None or not isinstance(keys, list) or not set(keys) & set(correction):
-        return None
-    return Path(
-        frozenset(correction).intersection(keys),
-        float(length) if isinstance(length, (int, float)) else math.nan,
-    )
+def _confirmed(content: RecordDict, correction: ArrayRecord | None) -> frozenset[str]:
+    """Which arrays a client says to have corrected; only what was sent counts."""
+    keys = content.config_records.get(RECORD, ConfigRecord()).get("corrected")
+    if correction is None or not isinstance(keys, list):
+        return frozenset()
+    return frozenset(correction).intersection(keys)
+
+
+def _length(content: RecordDict) -> float:
+    """The path length Eγ that a client reports, which may be anything; NaN if it reports none."""
+    length = content.config_records.get(RECORD, ConfigRecord()).get("length")
+    return float(length) if isinstance(length, (int, float)) else math.nan
 
 
 def _start(model: Arrays, correction: ArrayRecord, keys: Collection[str]) -> Arrays:
@@ -197,10 +199,10 @@ def next_model(
             current.outcomes[name] = Outcome(False, f"malformed update: {problem}")
             continue
         starts[name] = model
-        path = _confirmed(content, current.corrections.get(name))
-        if path is not None:
-            current.corrected[name] = path
-            starts[name] = _start(model, current.corrections[name], path.keys)
+        keys = _confirmed(content, current.corrections.get(name))
+        if keys:
+            current.corrected[name] = keys
+            starts[name] = _start(model, current.corrections[name], keys)
         try:
             # The bounds are for what the client did by itself: nothing else enters the model.
             views[name] = bounds.apply(arrays, starts[name])
@@ -209,13 +211,15 @@ def next_model(
     if memory is None:
         found = _mean(views, current)
     else:
-        found = _remember(views, starts, model, current, memory, round_)
+        lengths = {name: _length(updates[name]) for name in views}
+        found = _remember(views, starts, lengths, model, current, memory, round_)
     return record(found) if found else None
 
 
 def _remember(
     views: dict[str, Arrays],
     starts: dict[str, Arrays],
+    lengths: dict[str, float],
     model: Arrays,
     current: Round,
     memory: Memory,
@@ -230,18 +234,19 @@ def _remember(
             before[name] = remembered
         except ValueError as problem:
             current.outcomes[name] = Outcome(False, str(problem))
+    calm = None
     if isinstance(memory, Control):
-        memory.watch(before, current.corrected)
+        calm = memory.watch(before, current.corrected, lengths, model, round_)
     if not current.arrived():
         return None
-    stepped, current.shares = memory.step(model, current.target)
+    stepped, current.shares = memory.step(calm or model, current.target)
     if stepped is None and current.shares:
         # Updates are finite, but huge. Whose fault it is cannot be told.
         memory.forget()
         current.shares = {}
         for name in current.arrived():
             current.outcomes[name] = Outcome(False, "the model would not be finite", counts=False)
-    return stepped
+    return calm if stepped is None else stepped
 
 
 def _mean(views: dict[str, Arrays], current: Round) -> Arrays | None:

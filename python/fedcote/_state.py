@@ -20,11 +20,12 @@ def write(
     state: Mapping[str, Any],
     arrays: Arrays,
     updates: Mapping[str, tuple[int, Arrays]],
+    calm: tuple[int, Arrays] | None = None,
 ) -> None:
-    """Writes state, the model's arrays, and remembered updates by client, each with its round.
+    """Writes state, the model's arrays, remembered updates by client, and the last calm model.
 
-    Whoever reads finds the old state or the new one, never a mixture. Updates that the old state
-    names are not written again.
+    Updates and the calm model come with their rounds: those that the old state names are not
+    written again. Whoever reads finds the old state or the new one, never a mixture.
     """
     previous = _named(file)
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -37,15 +38,31 @@ def write(
         names[client] = f"{file.stem}.update-{digest}.round-{round_}.npz"
         if names[client] not in previous:
             _write_arrays(file.with_name(names[client]), update)
-    document = {**state, "arrays": model, "array_names": list(arrays), "updates": names}
+    calm_name = None
+    if calm is not None:
+        calm_name = f"{file.stem}.calm.round-{calm[0]}.npz"
+        if calm_name not in previous:
+            _write_arrays(file.with_name(calm_name), calm[1])
+    document = {
+        **state,
+        "arrays": model,
+        "array_names": list(arrays),
+        "updates": names,
+        "calm": calm_name,
+    }
     with _replacing(file) as stream:
         stream.write(json.dumps(document).encode())
-    for old in previous - {model, *names.values()}:
+    for old in previous - {model, calm_name, *names.values()}:
         file.with_name(old).unlink(missing_ok=True)
 
 
-def read(file: Path) -> tuple[dict[str, Any], Arrays, dict[str, Arrays]] | None:
-    """State, the model's arrays and remembered updates; ``None`` when there is no such file."""
+def read(
+    file: Path,
+) -> tuple[dict[str, Any], Arrays, dict[str, Arrays], Arrays | None] | None:
+    """State, the model's arrays, remembered updates and the calm model if there is one.
+
+    ``None`` when there is no such file.
+    """
     reading = file
     try:
         state = json.loads(file.read_bytes())
@@ -56,6 +73,10 @@ def read(file: Path) -> tuple[dict[str, Any], Arrays, dict[str, Arrays]] | None:
         updates = {}
         for client, reading in files.items():
             updates[client] = _read_arrays(reading, names)
+        calm = None
+        if state.get("calm") is not None:
+            reading = file.with_name(state["calm"])
+            calm = _read_arrays(reading, names)
     except FileNotFoundError:
         if reading == file:
             return None
@@ -68,14 +89,15 @@ def read(file: Path) -> tuple[dict[str, Any], Arrays, dict[str, Arrays]] | None:
             f"{reading}: is no state of a federation, or damaged ({problem or type(problem).__name__}); "
             f"restore it from a copy, or move {file} away to start again from nothing"
         ) from None
-    return state, arrays, updates
+    return state, arrays, updates, calm
 
 
 def _named(file: Path) -> set[str]:
     """The files that a state names."""
     try:
         state = json.loads(file.read_bytes())
-        return {state["arrays"], *state["updates"].values()}
+        named = {state["arrays"], *state["updates"].values(), state.get("calm")}
+        return {name for name in named if name is not None}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return set()
 

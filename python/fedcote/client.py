@@ -115,8 +115,9 @@ def label_histogram(
 class Correction:
     """What the server asks this client to add to its local training (``aggregation="control"``).
 
-    Use one of :meth:`torch`, :meth:`add` and :meth:`confirm`, then :meth:`reply`. Nothing happens
-    in any of them when the server sent no correction.
+    Use one of :meth:`torch`, :meth:`add` and :meth:`confirm`, then :meth:`reply`. Training is not
+    changed by any of them when the server sent no correction; the reply reports its length all the
+    same, by which the server decides whether to send one.
 
     Parameters
     ----------
@@ -125,8 +126,9 @@ class Correction:
     steps
         How many steps local training takes in this round.
     rate
-        The learning rate, on average over the steps: the server judges by it whether corrected
-        training is stable. With :meth:`torch` the optimiser's own.
+        The learning rate, on average over the steps: the server judges by the length of training,
+        the sum of the rates of all steps, when corrections help and whether they are stable. With
+        :meth:`torch` the optimiser's own.
 
     Attributes
     ----------
@@ -172,15 +174,13 @@ class Correction:
         not corrected.
         """
         terms = self._terms(model)
-        if not terms:
-            yield
-            return
         told = self._length > 0.0
 
         def add(parts: int) -> None:
             self._taken += parts
             if not told:
-                self._length += parts * max(group["lr"] for group in optimizer.param_groups)
+                rate = max(float(group["lr"]) for group in optimizer.param_groups)
+                self._length += parts * rate
             for parameter, term in terms:
                 parameter.detach().add_(term, alpha=parts)
 
@@ -189,7 +189,8 @@ class Correction:
             yield
         finally:
             hook.remove()
-        add(self.steps - self._taken)
+        if terms:
+            add(self.steps - self._taken)
 
     def _terms(self, model: Any) -> list[tuple[Any, Any]]:
         """Parameters, and what a step adds to each."""
@@ -218,18 +219,18 @@ class Correction:
         self._corrected.update(self.arrays)
 
     def reply(self, content: Any) -> Any:
-        """The reply with the given records, which tells the server what was corrected."""
+        """The reply with the given records, and what was corrected and how long training was."""
         from flwr.app import ConfigRecord, Message
 
-        if 0 < self._taken < self.steps:
+        if self._corrected and self._taken and self._taken < self.steps:
             raise ValueError(
                 f"correction: was added in {self._taken} of {self.steps} steps; "
                 "add it after every step, or announce fewer steps"
             )
+        if self._corrected and not self._length > 0.0:
+            raise ValueError("rate: pass the learning rate to Correction, a positive number")
+        if self._length > 0.0:
+            content[RECORD] = ConfigRecord({"length": float(self._length)})
         if self._corrected:
-            if not self._length > 0.0:
-                raise ValueError("rate: pass the learning rate to Correction, a positive number")
-            content[RECORD] = ConfigRecord(
-                {"corrected": sorted(self._corrected), "length": float(self._length)}
-            )
+            content[RECORD]["corrected"] = sorted(self._corrected)
         return Message(content, reply_to=self._message)

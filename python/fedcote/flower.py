@@ -29,7 +29,7 @@ except ImportError as missing:
 
 from . import _state
 from ._aggregate import view
-from ._control import LIMIT, Control
+from ._control import ARRIVALS, SHUT, Control
 from ._directory import Directory, message
 from ._memory import Arrays, Memory
 from ._round import Bounds, Outcome, Round, check_update, next_model, record
@@ -64,8 +64,10 @@ class FedCote(FedAvg):
         where they do not.
     correction
         By what corrections are multiplied, from 0 to 1, for control only; with 0, control is
-        memory. ``"auto"``: 1, and 0 for good once the updates of corrected clients show that
-        their training is unstable, as in deep networks.
+        memory. ``"auto"``: 0 at first; 1 once clients gain little on their own data in a round,
+        which needs 40 arrivals that report the length of their training; and 0 for good once
+        corrected training is unstable: the server then goes back to the last model at which it
+        was calm. With deep networks it stays 0 or returns to it.
     server_rate
         What the model's step is multiplied by, for memory and control only.
     aim
@@ -251,11 +253,15 @@ class FedCote(FedAvg):
         }
 
     def restore(
-        self, state: Mapping[str, Any], updates: Mapping[str, Arrays] | None = None
+        self,
+        state: Mapping[str, Any],
+        updates: Mapping[str, Arrays] | None = None,
+        calm: Arrays | None = None,
     ) -> None:
         """Goes on from a saved :meth:`state`; the options must be those it was saved with.
 
-        ``updates`` is what ``memory.updates`` was then; without it nothing is remembered.
+        ``updates`` is what ``memory.updates`` was then; without it nothing is remembered. ``calm``
+        is the model in ``memory.calm``, if there was one.
         """
         try:
             if state["aggregation"] != self.aggregation:
@@ -274,7 +280,9 @@ class FedCote(FedAvg):
             self.directory.restore(state["directory"])
             if self.memory is not None:
                 self.memory.clear()
-                if updates is not None:
+                if updates is not None and isinstance(self.memory, Control):
+                    self.memory.restore(state["memory"], updates, calm)
+                elif updates is not None:
                     self.memory.restore(state["memory"], updates)
             self._silent = set(state["silent"])
             self.history = list(state["history"])
@@ -286,22 +294,24 @@ class FedCote(FedAvg):
         found = None if self.state_file is None else _state.read(self.state_file)
         if found is None:
             return None
-        state, arrays, updates = found
+        state, arrays, updates, calm = found
         shapes = {name: tuple(array.shape) for name, array in initial.items()}
-        for found_arrays in (arrays, *updates.values()):
+        for found_arrays in (arrays, *updates.values(), *([] if calm is None else [calm])):
             if {name: array.shape for name, array in found_arrays.items()} != shapes:
                 raise ValueError(f"{self.state_file}: holds another model; move it away")
-        self.restore(state, updates)
+        self.restore(state, updates, calm)
         return ArrayRecord({name: Array(array) for name, array in arrays.items()})
 
     def _save(self, arrays: ArrayRecord) -> None:
         if self.state_file is not None:
             model = {name: array.numpy() for name, array in arrays.items()}
-            updates = {}
+            updates, calm = {}, None
             if self.memory is not None:
                 rounds = self.memory.rounds
                 updates = {name: (rounds[name], kept) for name, kept in self.memory.updates.items()}
-            _state.write(self.state_file, self.state(), model, updates)
+            if isinstance(self.memory, Control):
+                calm = self.memory.calm
+            _state.write(self.state_file, self.state(), model, updates, calm)
 
     # ------------------------------------------------------------------ training
 
@@ -414,12 +424,8 @@ class FedCote(FedAvg):
             if not outcome.arrived:
                 current.failed[name] = outcome.reason
                 log.info("fedcote: client %s failed: %s", name, outcome.reason)
-        if isinstance(self.memory, Control) and self.memory.scale < current.scale:
-            log.warning(
-                "fedcote: corrected training is unstable (the updates of clients change by more "
-                "than %g nat from one to the next): no more corrections, memory alone from now on",
-                LIMIT,
-            )
+        if isinstance(self.memory, Control):
+            self._tell(current, self.memory)
         ignoring = sorted((current.corrections.keys() & updates.keys()) - current.corrected.keys())
         if ignoring and "corrections" not in self._warned:
             self._warned.add("corrections")
@@ -430,6 +436,25 @@ class FedCote(FedAvg):
             )
         arrived = current.arrived()
         return model, [updates[name] for name in arrived]
+
+    def _tell(self, current: Round, memory: Control) -> None:
+        """Logs when corrections begin and end, and why they cannot begin."""
+        if memory.scale > current.scale:
+            log.info("fedcote: clients gain little on their own data: corrections begin")
+        elif memory.scale < current.scale:
+            log.warning(
+                "fedcote: corrected training is unstable (the updates of clients change by more "
+                "than %g nat from one to the next): back to the last calm model, and no more "
+                "corrections",
+                SHUT,
+            )
+        silent = memory.safety.silent >= ARRIVALS and not memory.safety.recent
+        if silent and "lengths" not in self._warned:
+            self._warned.add("lengths")
+            log.warning(
+                "fedcote: no client reports the length of its training: no corrections, memory "
+                "alone; reply with fedcote.client.Correction"
+            )
 
     def _report(self, current: Round) -> dict[str, Any]:
         shares = current.shares

@@ -34,7 +34,13 @@ def said(correction):
     content = RecordDict({"arrays": ArrayRecord([np.zeros(1)]), "metrics": MetricRecord({"n": 1})})
     reply = correction.reply(content)
     assert set(reply.content) - {"fedcote"} == {"arrays", "metrics"}
-    return list(reply.content["fedcote"]["corrected"]) if "fedcote" in reply.content else None
+    keys = reply.content.config_records.get("fedcote", {}).get("corrected")
+    return None if keys is None else list(keys)
+
+
+def length(correction):
+    """The length of training that the reply reports."""
+    return correction.reply(RecordDict()).content.config_records.get("fedcote", {}).get("length")
 
 
 @pytest.mark.parametrize("steps", [1, 3, 8])
@@ -82,7 +88,7 @@ def test_anything():
     np.testing.assert_array_equal(correction.arrays["bias"], WANTED["bias"])
     correction.confirm()
     assert said(correction) == ["bias", "weight"]
-    assert correction.reply(RecordDict()).content["fedcote"]["length"] == 5 * 0.1
+    assert length(correction) == 5 * 0.1
 
 
 def test_nothing_was_sent():
@@ -94,6 +100,22 @@ def test_nothing_was_sent():
     correction.confirm()
     np.testing.assert_array_equal(model["bias"], MODEL["bias"])
     assert correction.arrays == {} and said(correction) is None
+    assert length(correction) == 5 * 0.1  # by which the server decides whether to send corrections
+    for rate in (None, 0.0, -1.0, float("nan")):
+        assert length(Correction(message(correction=None), 5, rate=rate)) is None
+
+
+@pytest.mark.parametrize("taken", [0, 2, 4, 5])
+def test_nothing_was_sent_to_pytorch(taken):
+    """The length is that of the steps taken, of those announced; the model is as trained."""
+    model, optimizer = pretended()
+    correction = Correction(message(correction=None), 4)
+    with correction.torch(model, optimizer):
+        for _ in range(taken):
+            optimizer.step()
+    np.testing.assert_array_equal(model.state_dict()["bias"], MODEL["bias"] - taken / 2)
+    assert optimizer.hooks == [] and said(correction) is None
+    assert length(correction) == (min(taken, 4) * 0.5 or None)
 
 
 class Tensor(np.ndarray):
@@ -156,8 +178,7 @@ def test_what_looks_like_pytorch(taken):
         np.testing.assert_allclose(tensor, MODEL[key] - taken / 2 + WANTED[key], rtol=1e-6)
     assert optimizer.hooks == []
     assert said(correction) == ["bias", "weight"]
-    reply = correction.reply(RecordDict())
-    assert reply.content["fedcote"]["length"] == 4 * 0.5
+    assert length(correction) == 4 * 0.5
 
 
 def test_training_that_fails_confirms_nothing_more():

@@ -22,8 +22,10 @@ def strategy_named(name: str, config: dict) -> FedAvg:
     if name == "fedavg":
         return FedAvg(fraction_evaluate=0.0)
     if name in AGGREGATIONS:
+        correction = str(config["correction"]) if name == "fedcote-control" else "auto"
         return FedCote(
             aggregation=AGGREGATIONS[name],
+            correction=correction if correction == "auto" else float(correction),
             selected=int(config["selected"]),
             seed=int(config["seed"]),
             state_file=str(config["state-file"]) or None,
