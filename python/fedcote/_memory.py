@@ -2,7 +2,7 @@
 
 The model steps by the mean of all that is remembered, whoever arrived, w ← w + η Σ β_i u_i / Σ β_i
 with the server's rate η.
-The weights β are those that the selection aims at, so clients that it leaves out have no say.
+The weights β are those that the selection aims at, so clients that it excludes have no weight.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Memory:
         self.updates[name], self.rounds[name], self.seen[name] = update, round_, round_
 
     def shares(self, weights: Mapping[str, float]) -> dict[str, float]:
-        """How much each client that is remembered has to say; empty when nobody has a weight."""
+        """The weight of each remembered client; empty when none has a weight."""
         # By name, so that the order of arrival does not change the rounding.
         names = sorted(name for name in self.updates if weights.get(name, 0.0) > 0.0)
         total = float(np.sum([weights[name] for name in names]))
@@ -91,7 +91,7 @@ class Memory:
     ) -> tuple[Arrays | None, dict[str, float]]:
         """The model one step further, and each client's share in the step.
 
-        ``None`` when nobody who is remembered has a weight, or when the step is not finite.
+        ``None`` when no remembered client has a weight, or when the step is not finite.
         """
         shares = self.shares(weights)
         if not shares:

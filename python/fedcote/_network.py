@@ -80,7 +80,7 @@ class Network:
 
     @property
     def rate_bps(self) -> float:
-        """The rate at which a model must be uploaded, in bits a second."""
+        """The rate at which a model must be uploaded, in bits per second."""
         return self._network.rate_bps
 
     @property

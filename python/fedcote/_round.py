@@ -50,7 +50,7 @@ class Round:
     scale: float = 0.0
     #: Who says to have added the correction, and which arrays of it.
     corrected: dict[str, frozenset[str]] = field(default_factory=dict)
-    #: How much each client has to say in the model's step.
+    #: The weight of each client in the model's step.
     shares: dict[str, float] = field(default_factory=dict)
 
     def arrived(self) -> list[str]:

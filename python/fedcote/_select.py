@@ -17,7 +17,7 @@ class Evaluation:
 
     #: Names of the clients.
     ids: tuple[str, ...]
-    #: Draws a round, K.
+    #: Draws per round, K.
     selected: int
     #: Share of all samples, p.
     weights: np.ndarray
@@ -31,7 +31,7 @@ class Evaluation:
     label_divergence: float
     #: χ² between appearance and weights.
     weight_divergence: float
-    #: Draws a round whose upload arrives, on average.
+    #: Draws per round whose upload arrives, on average.
     expected_arrivals: float
     #: What deserves attention, one line each.
     warnings: tuple[str, ...]
@@ -177,7 +177,7 @@ def appearance(
     selection, failure
         Probabilities, one per client; ``selection`` sums to one.
     selected
-        Draws a round, K.
+        Draws per round, K.
     draws
         ``"independent"`` (with replacement) or ``"systematic"`` (evenly spaced points on the
         clients in the order of their labels, which ``labels`` must then give).
@@ -229,7 +229,7 @@ def select(
     failure
         Each client's probability that an upload fails.
     selected
-        Draws a round, K.
+        Draws per round, K.
     ids
         Names of the clients; else 1, 2, ….
     method
@@ -247,7 +247,7 @@ def select(
     k_apx
         Solve for this many draws instead (gradient).
     draws, uploads
-        How a round is played; see :func:`appearance`.
+        How clients are drawn and uploads are sent; see :func:`appearance`.
     aim
         ``"appearance"``: the labels of what arrives are those of all samples. ``"freshness"``:
         for a server that remembers everyone's latest update and averages all of them by the

@@ -35,9 +35,9 @@ class Selector:
         remembers everyone's latest update and averages all of them by the weights
         ``solution().target``; see :func:`fedcote.select`.
     draws, uploads
-        How a round is played; see :func:`fedcote.appearance`. By default draws are independent,
-        for freshness systematic, and a client drawn several times uploads once, with its number
-        of draws as weight.
+        How clients are drawn and uploads are sent; see :func:`fedcote.appearance`. By default
+        draws are independent, for freshness systematic, and a client drawn several times uploads
+        once, with its number of draws as weight.
     method, threshold, coverage, kappa, efficiency, k_apx
         See :func:`fedcote.select`. When everyone fails more often than the threshold, nobody is
         left out.
@@ -158,7 +158,7 @@ class Selector:
         again
             Draw once more in the same round, when nothing arrived.
         remembered
-            Clients that have a say in the average whether they are available or not: those
+            Clients that count in the average whether they are available or not: those
             whose latest update the server remembers.
 
         Returns

@@ -60,11 +60,11 @@ def simulate(
     out
         The folder for what is written; by default nothing is kept.
     resume
-        Whether to go on in a folder that has runs already.
+        Whether to continue in a folder that has runs already.
     threads
         How many; 0 for one per core. Results do not depend on it.
 
-    Ctrl-C interrupts after the round under way; with ``out``, ``resume=True`` then goes on.
+    Ctrl-C interrupts after the round under way; with ``out``, ``resume=True`` then continues.
 
     >>> import fedcote
     >>> settings = {"rounds": 2, "seeds": [1], "schemes": ["fedavg"], "evaluate_every": 1}

@@ -85,7 +85,7 @@ class FedCote(FedAvg):
         See :class:`fedcote.Selector`.
     state_file
         Where to keep estimates, draws, model and memory after every round. A run that starts with
-        an existing file goes on where the file ends.
+        an existing file continues where the file ends.
     query_timeout
         How long to wait for clients' label histograms, in seconds. Clients that join later are
         asked when they are first seen.
@@ -347,7 +347,7 @@ class FedCote(FedAvg):
     def configure_evaluate(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
-        """As ``FedAvg``; nobody is asked when ``fraction_evaluate`` is 0, in every version."""
+        """As ``FedAvg``; no client is asked when ``fraction_evaluate`` is 0, in every version."""
         if self.fraction_evaluate == 0.0:
             return []
         return super().configure_evaluate(self._done, arrays, config, grid)

@@ -141,7 +141,7 @@ REFUSALS = [
     (dict(method="magic"), 'method: must be one of exact, gradient, is "magic"'),
     (dict(draws="random"), 'draws: must be one of independent, systematic, is "random"'),
     (dict(uploads="none"), 'uploads: must be one of per-draw, per-client, is "none"'),
-    (dict(failure=[1.0, 1.0]), "failure: nobody who may be selected can ever arrive"),
+    (dict(failure=[1.0, 1.0]), "failure: no eligible client can ever arrive"),
 ]  # fmt: skip
 
 

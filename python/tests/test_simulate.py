@@ -113,7 +113,7 @@ def test_what_else_is_in_the_folder_is_not_told(tmp_path):
     again = fedcote.simulate("quickstart", {**SMALL, "rounds": 1}, out=tmp_path, resume=True)
     assert again.rounds["seed"].tolist() == begun.rounds["seed"].tolist()
     other = {**SMALL, "rounds": 1, "seeds": [2], "schemes": ["fedavg"]}
-    with pytest.raises(ValueError, match="has a run of `.*` with seed 1, which this scenario has not"):
+    with pytest.raises(ValueError, match="has a run of `.*` with seed 1, which this scenario does"):
         fedcote.simulate("quickstart", other, out=tmp_path, resume=True)
 
 

@@ -48,7 +48,7 @@ fn watched(fedcote: &Path, out: &Path) -> Result<(), String> {
     println!(
         "CPU seconds of a run (quickstart, 300 rounds, one seed), best of {REPEATS} interleaved"
     );
-    println!("{:<54} {alone:>6.2}", "nobody watches");
+    println!("{:<54} {alone:>6.2}", "no browser");
     println!(
         "{:<54} {beside:>6.2} {:>+6.1} %",
         "ten watch through `fedcote serve`: the run's process",

@@ -54,7 +54,7 @@ fn by_size(fedcote: &Path, out: &Path) -> Result<(), String> {
     println!(
         "FedCote, softmax regression, K = 1,000, failures estimated: 20 rounds, one evaluation"
     );
-    println!("{:>9} {:>12} {:>9}", "clients", "ms a round", "peak MB");
+    println!("{:>9} {:>12} {:>9}", "clients", "ms per round", "peak MB");
     for clients in [1_000, 10_000, 100_000, 1_000_000] {
         let mut seconds = [0.0; 2];
         let mut megabytes = 0.0;

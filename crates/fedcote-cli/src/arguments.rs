@@ -48,14 +48,14 @@ impl FromStr for Seeds {
                 ));
             };
             if first > last {
-                return Err(format!("{first}-{last} is no range: it begins after its end"));
+                return Err(format!("{first}-{last} is not a range: it starts after its end"));
             }
             if last - first >= MOST_SEEDS - seeds.len() as u64 {
                 return Err(format!("must be at most {MOST_SEEDS} seeds, is `{text}`"));
             }
             for seed in first..=last {
                 if seeds.contains(&seed) {
-                    return Err(format!("{seed} stands twice"));
+                    return Err(format!("{seed} is given twice"));
                 }
                 seeds.push(seed);
             }
@@ -64,7 +64,7 @@ impl FromStr for Seeds {
     }
 }
 
-/// The name of a machine, as it stands in an address.
+/// The name of a machine, as written in an address.
 pub fn host(text: &str) -> Result<String, String> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
@@ -89,7 +89,7 @@ pub fn complaint<C: CommandFactory>(error: &clap::Error) -> String {
         ErrorKind::InvalidValue if !value.is_empty() => {
             let remedy = match said(ContextKind::SuggestedValue) {
                 near if near.is_empty() => {
-                    format!("known are {}", said(ContextKind::ValidValue))
+                    format!("expected one of {}", said(ContextKind::ValidValue))
                 }
                 near => format!("did you mean `{near}`?"),
             };
@@ -153,8 +153,8 @@ mod tests {
             ("1-99999999999", "at most 1000"),
             ("1-1000,2000", "at most 1000"),
             ("0-9223372036854775807", "at most 1000"),
-            ("3-1", "begins after its end"),
-            ("1-3,2", "2 stands twice"),
+            ("3-1", "starts after its end"),
+            ("1-3,2", "2 is given twice"),
         ] {
             let told = text.parse::<Seeds>().unwrap_err();
             assert!(told.contains(reason), "{text}: {told}");

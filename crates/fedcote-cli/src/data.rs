@@ -34,7 +34,7 @@ enum Action {
         #[arg(long)]
         json: bool,
     },
-    /// Read a data set whole and show what is in it
+    /// Read a whole data set and show its contents
     Check {
         /// `mnist`, `cifar10` in data/cifar10, or a folder with four IDX files or the files of CIFAR-10
         set: PathBuf,
@@ -42,7 +42,7 @@ enum Action {
         #[arg(long)]
         json: bool,
     },
-    /// Write a data set as four IDX files, for other programs or to change it
+    /// Write a data set as four IDX files, for other programs or for changes
     Export {
         /// `mnist`, `cifar10` in data/cifar10, or a folder with four IDX files or the files of CIFAR-10
         set: PathBuf,
@@ -60,13 +60,13 @@ enum Action {
         /// The folder to put the files in
         #[arg(long, value_name = "FOLDER", default_value = CIFAR10)]
         into: PathBuf,
-        /// Unpack this archive, downloaded before, instead
+        /// Unpack this archive instead of downloading one
         #[arg(long, value_name = "FILE")]
         from: Option<PathBuf>,
     },
 }
 
-/// Where CIFAR-10 is put unless told, and where the preset looks for it.
+/// The default folder of CIFAR-10, and where the preset looks for it.
 const CIFAR10: &str = "data/cifar10";
 
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -202,7 +202,7 @@ fn recognise(set: &Path) -> Result<DataSpec, Error> {
                 return Ok(DataSpec { set, path, ..DataSpec::default() });
             }
             Some("synthetic") => "is made from the keys of each scenario: there are no files",
-            Some("idx") => "stands for any folder with four IDX files: name the folder",
+            Some("idx") => "is any folder with four IDX files: give the folder's path",
             _ => "neither `mnist` nor `cifar10` nor a folder",
         };
         return Err(Error::request(format!("{}: {reason}", set.display())));

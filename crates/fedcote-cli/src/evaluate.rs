@@ -18,7 +18,7 @@ Example:
 
 Exit status: 0 done, 1 the work failed, 2 the request was wrong.")]
 pub struct Args {
-    /// JSON or CSV file with a selection for every client; `-` or nothing reads standard input
+    /// JSON or CSV file with a selection for every client; `-` or none reads standard input
     file: Option<PathBuf>,
     /// Draws per round [default: the file's]
     #[arg(long, value_name = "K", allow_negative_numbers = true)]
@@ -42,7 +42,7 @@ pub fn run(args: Args) -> Result<(), Error> {
     let kinds = args.procedure.kinds();
     let evaluation =
         fedcote::evaluate_for(&federation, selected, &selection, kinds).map_err(refuse)?;
-    // Probabilities can be given though nobody is eligible.
+    // Probabilities can be given even if no client is eligible.
     let eligible = match fedcote::eligible(&federation, &args.exclusion.options(threshold)) {
         Err(fedcote::Error::NobodyEligible(_)) => vec![false; federation.len()],
         found => found.map_err(refuse)?,

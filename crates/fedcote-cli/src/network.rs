@@ -1,4 +1,4 @@
-//! `fedcote network`: who stands where and fails how often.
+//! `fedcote network`: positions and failure probabilities of clients.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ const ROWS: usize = 40;
 /// The paper's ε_th: clients that fail more often are left out by default.
 const THRESHOLD: f64 = 0.85;
 
-/// Show the network of a scenario: who stands where and fails how often
+/// Show the network of a scenario: positions and failure probabilities of its clients
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -11,14 +11,14 @@ use crate::run::progress::{Progress, Style};
 use crate::run::{command_line, stop_on_signal};
 use crate::table::{Align, Table, styled};
 
-/// Regenerate the paper's tables and figures, with its own numbers beside
+/// Reproduce the paper's tables and figures and compare them with the paper's numbers
 #[derive(clap::Args)]
 #[command(after_help = AFTER)]
 pub struct Args {
     /// What to make: names from --list, or `all`
     #[arg(value_name = "ARTEFACT", value_parser = PossibleValuesParser::new(names()), hide_possible_values = true)]
     artefacts: Vec<String>,
-    /// List what there is to make, what it needs and what of that is there
+    /// List the artefacts, the runs they need and how many of these exist
     #[arg(long)]
     list: bool,
     /// Rounds per run instead of the paper's
@@ -28,18 +28,18 @@ pub struct Args {
     /// Seeds, such as 7, or 1,2,3, or 1-5 [default: 1-5, to calibrate 1-20]
     #[arg(long, value_name = "SEEDS", allow_negative_numbers = true)]
     seeds: Option<Seeds>,
-    /// Only these schemes, by the names that tables show
+    /// Only these schemes, by the names shown in tables
     #[arg(long, value_delimiter = ',', value_name = "A,B,…")]
     schemes: Vec<String>,
     /// The task of artefacts that could have either [default: mnist]
     #[arg(long, hide_possible_values = true, value_name = "mnist|cifar10")]
     #[arg(value_parser = PossibleValuesParser::new(Task::NAMES).try_map(|name| name.parse::<Task>()))]
     task: Option<Task>,
-    /// The network: link parameters as printed, or with the loss that the paper's accuracies ask for
+    /// The network: link parameters as printed, or with a loss fitted to the paper's accuracy
     #[arg(long, default_value_t = Network::Calibrated, hide_possible_values = true, value_name = "literal|calibrated")]
     #[arg(value_parser = PossibleValuesParser::new(Network::NAMES).try_map(|name| name.parse::<Network>()))]
     network: Network,
-    /// Play only part I of N of the runs; parts merge by putting their folders together
+    /// Execute only part I of N of the runs; to merge parts, copy their folders into one
     #[arg(long, value_name = "I/N")]
     shard: Option<Shard>,
     /// The constant L of the bound in theorem-1 [default: 1]
@@ -49,7 +49,7 @@ pub struct Args {
     #[arg(long, default_value_t = 0, value_name = "N", allow_negative_numbers = true)]
     #[arg(value_parser = whole::<u16>(0..=1024))]
     threads: u16,
-    /// The folder to write to; runs are kept below it and used again
+    /// The folder to write to; runs are kept there and reused
     #[arg(long, value_name = "DIR", default_value = "paper")]
     out: PathBuf,
 }

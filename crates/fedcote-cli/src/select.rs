@@ -21,9 +21,9 @@ Examples:
 
 Exit status: 0 done, 1 the work failed, 2 the request was wrong.")]
 pub struct Args {
-    /// JSON or CSV file; `-` or nothing reads standard input
+    /// JSON or CSV file; `-` or none reads standard input
     file: Option<PathBuf>,
-    /// How to solve: `exact` is optimal and says so, `gradient` is the paper's Algorithm 2
+    /// How to solve: `exact` is optimal, with a certificate, `gradient` is the paper's Algorithm 2
     #[arg(long, value_enum, default_value_t = MethodName::Exact)]
     method: MethodName,
     /// With `gradient`: solve for this many draws instead (the paper's FedCote-II)

@@ -27,7 +27,7 @@ Ctrl-C ends the page; runs started from it save, stop, and can be resumed.
 
 Exit status: 0 done, 1 the work failed, 2 the request was wrong.")]
 pub struct Args {
-    /// The folder that holds the runs, made if it is not there
+    /// The folder that holds the runs, created if missing
     #[arg(default_value = "runs", value_name = "DIR")]
     folder: PathBuf,
     #[command(flatten)]
@@ -37,13 +37,13 @@ pub struct Args {
 /// Where the page is, and for whom.
 #[derive(clap::Args)]
 pub struct Address {
-    /// The address of the page; one that others can reach needs a token, which is made up and printed
+    /// The address of the page; one that others can reach needs a token, which is generated and printed
     #[arg(long, default_value = LISTEN, value_name = "ADDRESS:PORT")]
     listen: String,
     /// Ask browsers for this token (16 characters or more)
     #[arg(long, value_name = "TOKEN")]
     token: Option<String>,
-    /// A name by which browsers may call this machine (may be repeated)
+    /// A host name under which browsers may reach this machine (may be repeated)
     #[arg(long, value_name = "NAME", value_parser = crate::arguments::host)]
     host: Vec<String>,
 }

@@ -104,7 +104,7 @@ fn wrong_requests() {
     for (set, expected) in [
         ("/nowhere", "neither `mnist` nor `cifar10` nor a folder"),
         ("synthetic", "synthetic: is made from the keys of each scenario"),
-        ("idx", "idx: stands for any folder"),
+        ("idx", "idx: is any folder"),
         ("cifar10", "get it with `fedcote data fetch cifar10 --into data/cifar10`"),
     ] {
         let line = refusal(&["data", "check", set]);

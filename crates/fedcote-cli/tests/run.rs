@@ -200,7 +200,7 @@ fn an_interrupt_saves_and_says_how_to_go_on() {
     let done = child.wait_with_output().unwrap();
     assert_eq!(done.status.code(), Some(3));
     let told = text(&done.stderr);
-    let advice = "interrupted; go on with: fedcote run --resume --out long";
+    let advice = "interrupted; resume with: fedcote run --resume --out long";
     assert!(told.contains(advice), "{told}");
     assert!(folder.path().join("long/fedavg/1/checkpoint/state.safetensors").is_file());
 }
@@ -234,7 +234,7 @@ fn wrong_requests_get_one_line_and_status_2() {
             vec!["run", "mine.toml", "--seeds", "x"],
             "as in 1,3 or 1-5, is `x`; see `fedcote run --help`",
         ),
-        (vec!["run", "mine.toml", "--seeds", "1,1"], "--seeds: 1 stands twice"),
+        (vec!["run", "mine.toml", "--seeds", "1,1"], "--seeds: 1 is given twice"),
         (vec!["run", "mine.toml", "--seeds", "-1"], "--seeds: must be seeds from 0"),
         (
             vec!["run", "mine.toml", "--threads", "-1"],

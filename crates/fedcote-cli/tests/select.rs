@@ -135,7 +135,7 @@ fn methods_and_their_flags() {
 
 #[test]
 fn draws_and_uploads_change_the_appearance_and_are_corrected_for() {
-    // Four systematic draws of two clients with selection ½ each are two draws each, always. With one upload a client,
+    // Four systematic draws of two clients with selection ½ each are two draws each, always. With one upload per client,
     // by hand: a arrives with 0.9, b with 0.4; a alone in 0.9·0.6, both in 0.9·0.4, somebody in 0.94.
     let flags = ["--draws", "systematic", "--uploads", "per-client", "--selected", "4", "--json"];
     let given = json(&[&["evaluate"], &flags[..]].concat(), PAIR);
@@ -247,7 +247,7 @@ fn bad_input_is_refused_by_client_and_field() {
     let dead = with("0.1", "1").into_iter().map(char::from).collect::<String>().replace("0.6", "1");
     for command in ["select", "evaluate"] {
         let error = refusal(&[command], dead.as_bytes());
-        assert!(error.contains("nobody who may be selected can ever arrive"), "{error}");
+        assert!(error.contains("no eligible client can ever arrive"), "{error}");
     }
     for (input, expected) in [
         (
@@ -294,7 +294,10 @@ fn bad_csv_is_refused_by_line_and_field() {
 fn bad_flags_have_status_two() {
     let many = "must be a whole number from 1 to 1000000000, is";
     for (arguments, expected) in [
-        (&["--method", "magic"][..], "--method: `magic` is not known; known are exact, gradient"),
+        (
+            &["--method", "magic"][..],
+            "--method: `magic` is not known; expected one of exact, gradient",
+        ),
         (
             &["--selected", "many"],
             &format!("--selected: {many} `many`; see `fedcote select --help`"),

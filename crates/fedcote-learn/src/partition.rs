@@ -67,11 +67,11 @@ impl Partition {
 /// - `iid`: shuffled, then dealt.
 /// - `label-pairs`: labels 2g and 2g + 1 belong to the g-th of equal blocks of consecutive clients (with ten
 ///   labels and twenty clients, clients 4g + 1 to 4g + 4), who share them shuffled.
-/// - `one-label`: the same with one label a block.
+/// - `one-label`: the same with one label per block.
 /// - `dirichlet`: each client draws a label mix from a symmetric Dirichlet distribution of parameter
 ///   `concentration`, then its samples by that mix from what is left; clients choose in random order
 ///   (Hsu, Qi and Brown, 2019).
-/// - `shards`: samples sorted by label, cut into `shards_per_client` equal shards a client, dealt
+/// - `shards`: samples sorted by label, cut into `shards_per_client` equal shards per client, dealt
 ///   (McMahan et al., 2017).
 ///
 /// In the first four, sizes are equal up to rounding, or unequal by `unbalance`.

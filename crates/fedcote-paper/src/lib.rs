@@ -1,7 +1,7 @@
-//! The tables and figures of the FedCote paper, made again: our numbers, the paper's, the difference; and comparisons
+//! Reproduces the tables and figures of the FedCote paper: our numbers, the paper's, the difference; and comparisons
 //! that are not in the paper.
 //!
-//! [`Options`] says what to make, [`Options::plan`] finds the runs that it needs, [`Plan::make`] plays those that are
+//! [`Options`] says what to make, [`Options::plan`] finds the runs that it needs, [`Plan::make`] executes those that are
 //! missing and writes one Markdown page per artefact, with tables as LaTeX, CSV and JSON and figures as SVG and PNG.
 //! Runs are kept in the output folder and shared between artefacts.
 //!

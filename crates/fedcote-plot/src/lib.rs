@@ -1,7 +1,16 @@
-//! One place that draws: figures, tables and the report of federated learning runs.
+//! Figures, tables and the HTML report of federated learning runs.
 //!
-//! Typed data in, text out: a chart is a [`panel::Panel`], panels make a figure ([`panel::figure`]), a
+//! A chart is a [`panel::Panel`], panels make a figure ([`panel::figure`]), a
 //! figure is an [`svg::Svg`]; a table becomes Markdown, LaTeX, CSV, JSON or HTML.
+//!
+//! ```
+//! use fedcote_plot::bars::Bars;
+//! use fedcote_plot::panel::figure;
+//!
+//! let bars = Bars::new("Arrivals", &["0", "1", "2"]).series("fedcote", &[0.1, 0.4, 0.5]);
+//! let svg = figure("Arrivals per round", &[&bars], 1, 480.0);
+//! assert!(svg.document().starts_with("<svg"));
+//! ```
 #![deny(missing_docs)]
 
 pub mod axis;

@@ -22,7 +22,7 @@ pub trait Panel {
 /// ```
 /// use fedcote_plot::{bars::Bars, panel::figure};
 /// let bars = Bars::new("Arrivals", &["0", "1", "2"]).series("fedcote", &[0.1, 0.4, 0.5]);
-/// let svg = figure("Arrivals a round", &[&bars], 1, 480.0);
+/// let svg = figure("Arrivals per round", &[&bars], 1, 480.0);
 /// assert!(svg.document().starts_with("<svg"));
 /// assert!(svg.description().contains("Arrivals"));
 /// ```

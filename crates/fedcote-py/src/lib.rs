@@ -1,4 +1,4 @@
-//! The Rust half of the Python package `fedcote`: thin, one file per Python name.
+//! The Rust part of the Python package `fedcote`: thin, one file per Python name.
 //!
 //! Arrays come in as NumPy views and go out as NumPy arrays; ids, defaults and friendly results are the business of
 //! `python/fedcote`, which also holds the documentation. Long calls release the interpreter.

@@ -51,7 +51,7 @@ pub enum AfterTrace {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ComputeTime {
-    /// No time at all: nobody is late.
+    /// No time at all: no client is late.
     #[default]
     None,
     /// An exponential time.
@@ -122,7 +122,7 @@ impl<'de> Deserialize<'de> for PerClient {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Stragglers {
-    /// The distribution of the compute time. Default: none, nobody is late.
+    /// The distribution of the compute time. Default: none, no client is late.
     pub compute: ComputeTime,
     /// The mean compute time, for all clients or for each. Default: 0.1 s.
     pub mean_seconds: PerClient,

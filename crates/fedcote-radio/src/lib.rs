@@ -1,4 +1,4 @@
-//! Who fails when: the network between the clients of a federation and its server.
+//! The network between the clients of a federation and its server: failure probabilities, uploads, positions.
 //!
 //! A [`NetworkConfig`] describes a network, a [`Network`] answers three questions about it: with what
 //! probability does each client's upload fail in a round ([`Network::failures`]), does this very attempt

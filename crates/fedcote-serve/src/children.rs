@@ -143,9 +143,9 @@ mod tests {
     fn an_interruption_is_told_by_its_status() {
         let folder = tempfile::tempdir().unwrap();
         let program = folder.path().join("fedcote");
-        for (status, told) in [(0, None), (3, None), (1, Some("interrupted; go on with: x"))] {
+        for (status, told) in [(0, None), (3, None), (1, Some("interrupted; resume with: x"))] {
             let script = format!(
-                "#!/bin/sh\necho 'fedcote: interrupted; go on with: x' >&2\nexit {status}\n"
+                "#!/bin/sh\necho 'fedcote: interrupted; resume with: x' >&2\nexit {status}\n"
             );
             std::fs::write(&program, script).unwrap();
             std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();

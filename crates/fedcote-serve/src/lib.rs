@@ -1,10 +1,24 @@
 //! The live page: runs as they happen, in a browser.
 //!
-//! The run folder on disk is the source of truth. The page reads along (`tail.rs`) and never talks to a run, so that a
-//! slow or vanished browser cannot slow one down, and runs of other processes show as well. Runs started from the page
+//! The run folder on disk is the source of truth. The page follows it (`tail.rs`) and never communicates with a run, so that a
+//! slow or closed browser cannot slow one down, and runs of other processes show as well. Runs started from the page
 //! are processes of their own (`children.rs`).
 //!
-//! [`Site::respond`] answers one request, without any socket; [`serve`] puts it behind one.
+//! [`Site::respond`] answers one request, without any socket; [`serve`] listens on one.
+//!
+//! ```
+//! use std::net::TcpListener;
+//!
+//! use fedcote_serve::{Guard, Site, serve};
+//!
+//! # let folder = tempfile::tempdir()?;
+//! # let runs = folder.path().join("runs");
+//! // `fedcote` is the program that runs are started with.
+//! let site = Site::new(&runs, "fedcote".into(), Guard::default())?;
+//! let page = serve(TcpListener::bind("127.0.0.1:0")?, site)?;
+//! println!("http://{}", page.address()); // until `page` is dropped
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![deny(missing_docs)]
 
 mod children;

@@ -92,12 +92,12 @@ pub fn compare(
     let _working = Lock::join(out, !control.shard.is_part())?;
     let there = found(out)?;
     if !control.resume && !control.shard.is_part() && !there.is_empty() {
-        let reason = "has runs already; add --resume to go on with them, or choose another --out";
+        let reason = "has runs already; add --resume to continue them, or choose another --out";
         return Err(Error::folder(out, reason));
     }
     if let Some(RunId { scheme, seed }) = there.iter().find(|run| !all.contains(run)) {
         let reason = format!(
-            "has a run of `{scheme}` with seed {seed}, which this scenario has not; go on without a scenario \
+            "has a run of `{scheme}` with seed {seed}, which this scenario does not have; resume without a scenario \
              (`fedcote run --resume --out DIR`) or with one that has it, or choose another --out"
         );
         return Err(Error::folder(out, reason));

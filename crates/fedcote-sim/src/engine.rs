@@ -24,7 +24,7 @@ use crate::task::Job;
 use crate::world::World;
 use crate::{Error, aggregation, local, selection, vector};
 
-/// How often a round is drawn anew before giving up.
+/// How often a round is drawn again before giving up.
 const MAX_REDRAWS: u32 = 1000;
 
 /// What a round came to.
@@ -313,7 +313,7 @@ impl Engine {
         (0..uploads).map(through).collect()
     }
 
-    /// Tells the estimator what became of each upload. One whose update is no number counts as lost.
+    /// Tells the estimator what became of each upload. One whose update is not finite counts as lost.
     fn observe(
         &mut self,
         selected: &[Count],

@@ -71,8 +71,8 @@ pub enum Error {
     },
     /// No upload that is a number arrived in very many attempts.
     #[error(
-        "round {round}: in {attempts} attempts every upload was lost or no number; lower failure \
-         probabilities or the number of hostile clients, or select more clients a round"
+        "round {round}: in {attempts} attempts every upload was lost or not finite; lower failure \
+         probabilities or the number of hostile clients, or select more clients per round"
     )]
     NothingArrives {
         /// The round.

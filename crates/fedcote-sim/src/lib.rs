@@ -2,6 +2,25 @@
 //!
 //! A [`Scenario`] describes a comparison; [`compare`](comparison::compare) runs it. A scheme is three
 //! [parts](part), each one file; one round is [`Engine::step`].
+//!
+//! ```
+//! use std::sync::atomic::AtomicBool;
+//!
+//! use fedcote_sim::comparison::{Control, Event, RunId, Shard, compare};
+//! use fedcote_sim::{Classifications, Scenario};
+//!
+//! let overrides = ["rounds=3", "data.set=synthetic", "data.samples=400", "seeds=[1]"];
+//! let scenario = Scenario::load("quickstart", &overrides.map(String::from))?;
+//! let stop = AtomicBool::new(false);
+//! let control =
+//!     Control { threads: 1, resume: false, shard: Shard::ALL, stop: &stop, command: "example".into() };
+//! # let folder = tempfile::tempdir()?;
+//! # let out = folder.path().join("runs");
+//! let tasks = Classifications::load(&scenario)?;
+//! let summary = compare(&scenario, &tasks, &out, &control, &|_: &RunId, _: Event| ())?;
+//! assert_eq!(summary.expect("not interrupted").schemes[0].name, "fedavg");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![deny(missing_docs)]
 
 pub mod aggregation;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::saved::Saved;
 
-/// Rows of equal length, one a client, made when first written.
+/// Rows of equal length, one per client, made when first written.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Slab {
     length: usize,

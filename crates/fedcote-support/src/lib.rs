@@ -1,4 +1,4 @@
-//! Files, words and messages shared by the other crates.
+//! Helpers shared by the other crates: atomic file replacement, shell quoting, suggestions for typos, number formatting.
 //!
 //! ```
 //! use fedcote_support::{quoted, readable, suggestion, write};

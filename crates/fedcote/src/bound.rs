@@ -67,7 +67,7 @@ pub struct Training<'a> {
     pub class_deviation: &'a [f64],
     /// `R`: rounds.
     pub rounds: u64,
-    /// `E`: local steps a round.
+    /// `E`: local steps per round.
     pub local_steps: u64,
     /// `γ`: learning rate, if the condition on it is to be checked.
     pub rate: Option<f64>,

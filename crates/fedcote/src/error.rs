@@ -82,7 +82,7 @@ pub enum Error {
     #[error("{0}: call select first")]
     NotSelectedYet(&'static str),
     /// Nobody that may be selected can ever arrive.
-    #[error("failure: nobody who may be selected can ever arrive (every failure probability is 1)")]
+    #[error("failure: no eligible client can ever arrive (every failure probability is 1)")]
     NobodyArrives,
     /// The threshold leaves nobody.
     #[error(

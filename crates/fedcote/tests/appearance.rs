@@ -290,6 +290,8 @@ fn requests_that_make_no_sense_are_refused() {
     assert_eq!(text(&[1.0], &[], 1), "failure: expected 1 values, found 0");
     assert_eq!(text(&[], &[], 1), "clients: there must be at least one client");
     for selected in [1, 5] {
-        assert!(text(&[1.0, 0.0], &[1.0, 0.0], selected).starts_with("failure: nobody"));
+        assert!(
+            text(&[1.0, 0.0], &[1.0, 0.0], selected).starts_with("failure: no eligible client")
+        );
     }
 }

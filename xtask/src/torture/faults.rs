@@ -214,7 +214,7 @@ fn interrupt(bench: &Bench, signal: &str, chance: &mut Chance) -> Result<(), Str
         return Ok(());
     }
     let told = one_line(&done)?;
-    if told.contains("go on with: fedcote run --resume --out") { Ok(()) } else { Err(told) }
+    if told.contains("resume with: fedcote run --resume --out") { Ok(()) } else { Err(told) }
 }
 
 /// A folder that is half-way or finished.

@@ -35,17 +35,17 @@ pub struct Args {
     /// Seeds instead of the scenario's, such as 7, or 1,2,3, or 1-5
     #[arg(long, value_name = "SEEDS", allow_negative_numbers = true)]
     seeds: Option<Seeds>,
-    /// The folder to write to [default: runs/SCENARIO, numbered if it is there already]
+    /// The folder to write to [default: runs/SCENARIO, numbered if it exists]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Go on with an interrupted comparison and skip what is finished; begin if there is nothing yet
+    /// Resume an interrupted comparison and skip finished runs; start one if there is none
     #[arg(long)]
     resume: bool,
-    /// Threads to compute with; 0 is one a core; results do not depend on it
+    /// Threads to compute with; 0 is one per core; results do not depend on it
     #[arg(long, default_value_t = 0, value_name = "N", allow_negative_numbers = true)]
     #[arg(value_parser = whole::<u16>(0..=1024))]
     threads: u16,
-    /// Play one part of N of the runs, such as 2/8: N workers on one shared --out play them all
+    /// Execute part I of N of the runs, such as 2/8: N workers that share --out execute them all
     #[arg(long, value_name = "I/N", requires = "out")]
     shard: Option<Shard>,
     /// Print the resolved scenario and stop
@@ -144,7 +144,7 @@ pub fn run(args: Args) -> Result<(), Error> {
         if let Some(shard) = args.shard {
             words.extend(["--shard".to_owned(), shard.to_string()]);
         }
-        let reason = format!("interrupted; go on with: {}", command(words));
+        let reason = format!("interrupted; resume with: {}", command(words));
         return Err(Error::Interrupted(reason));
     };
     let report =
@@ -185,7 +185,7 @@ fn serve(address: &crate::serve::Address, out: &Path) -> Result<crate::serve::Pa
     Ok(page)
 }
 
-/// A byte as it stands in an address.
+/// A byte as written in an address.
 fn escaped(byte: u8) -> String {
     match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => {

@@ -108,7 +108,7 @@ impl Progress {
         self.whole.inc(round.into());
         if self.style == Style::Lines && round > 0 {
             eprintln!(
-                "{:<width$}  goes on after round {round}",
+                "{:<width$}  resumes after round {round}",
                 self.name(run),
                 width = self.width
             );

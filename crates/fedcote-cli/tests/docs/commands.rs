@@ -15,7 +15,7 @@ fn the_command_reference_is_up_to_date() {
          where,\n\
          and what to do, and standard output stays empty. With `--json`, standard output is exactly one JSON \
          document.\n\
-         An interrupted `fedcote run` ends with status 3 and says how to go on.\n",
+         An interrupted `fedcote run` ends with status 3 and says how to resume.\n",
     );
     section(&[], &mut text);
     generated("docs/reference/commands.md", &text);

@@ -119,7 +119,7 @@ fn the_scenario_reference_is_up_to_date() {
                     for variant in variants {
                         explained += &format!("- `\"{}\"`: {}\n", variant.name, variant.about);
                     }
-                    "a word, below".to_owned()
+                    "one of the values below".to_owned()
                 }
                 true => plain(kind),
             };
@@ -201,7 +201,7 @@ fn schemes() -> String {
             words => words.iter().map(|(word, about)| ((*word).into(), (*about).into())).collect(),
         };
         let value = match (words.is_empty(), &first.range) {
-            (false, _) => "one of the words below".to_owned(),
+            (false, _) => "one of the values below".to_owned(),
             (true, None) => plain(first.kind),
             (true, Some(range)) if range.starts_with("a number") => {
                 range.trim_start_matches("a ").to_owned()
@@ -295,11 +295,11 @@ fn entries(lines: &[String], read: impl Fn(&str) -> Option<(String, String)>) ->
     found
 }
 
-/// What a key is, and the default that the text names (`; X unless told`, `Default: X.`).
+/// What a key is, and the default that the text names (`; default X.`, `Default: X.`).
 fn apart(about: &str) -> (String, String) {
-    if let Some((before, after)) = about.split_once(" unless told") {
-        let (before, default) = before.rsplit_once("; ").expect("`; X unless told`");
-        return (format!("{before}{after}"), default.trim_end_matches(',').to_owned());
+    if let Some((before, after)) = about.split_once("; default ") {
+        let (default, rest) = after.split_once(". ").unwrap_or((after.trim_end_matches('.'), ""));
+        return (format!("{before}. {rest}").trim_end().to_owned(), default.to_owned());
     }
     match about.split_once(" Default: ") {
         Some((before, default)) => (before.to_owned(), default.trim_end_matches('.').to_owned()),

@@ -69,7 +69,7 @@ pub struct Dataset {
 pub struct Split {
     /// One byte a value, one sample after the other, channels last.
     pub images: Vec<u8>,
-    /// One label a sample, each below `classes`.
+    /// One label per sample, each below `classes`.
     pub labels: Vec<u8>,
     /// The shape of a sample.
     pub shape: Shape,

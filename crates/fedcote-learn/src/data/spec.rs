@@ -24,13 +24,13 @@ pub enum SetKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PartitionKind {
-    /// Shuffled and dealt.
+    /// Shuffled, then divided.
     Iid,
-    /// Two labels a client.
+    /// Two labels per client.
     LabelPairs,
-    /// One label a client.
+    /// One label per client.
     OneLabel,
-    /// A label mix a client, drawn from a Dirichlet distribution.
+    /// One label mix per client, drawn from a Dirichlet distribution.
     Dirichlet,
     /// A few shards of the samples sorted by label.
     Shards,
@@ -40,33 +40,33 @@ pub enum PartitionKind {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DataSpec {
-    /// Which data set; `mnist` unless told.
+    /// Which data set; default `mnist`.
     pub set: SetKind,
     /// The folder of a `cifar10` or `idx` set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<PathBuf>,
-    /// How clients share the training samples; `iid` unless told.
+    /// How clients share the training samples; default `iid`.
     pub partition: PartitionKind,
-    /// The share of the samples that goes to clients 2, 4, 6, …, between 0 and 1; 0.5 unless told.
+    /// The share of the samples that goes to clients 2, 4, 6, …, between 0 and 1; default 0.5.
     /// Not with `shards`, which are equal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unbalance: Option<f64>,
-    /// The parameter of the Dirichlet distribution, above 0; 0.5 unless told. Small means few labels a client.
+    /// The parameter of the Dirichlet distribution, above 0; default 0.5. Small means few labels per client.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub concentration: Option<f64>,
-    /// Shards a client, at least 1; 2 unless told.
+    /// Shards per client, at least 1; default 2.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shards_per_client: Option<usize>,
-    /// Training samples of a `synthetic` set; 10,000 unless told. A fifth as many, at most 10,000, test it.
+    /// Training samples of a `synthetic` set; default 10,000. A fifth as many, at most 10,000, form the test set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub samples: Option<usize>,
-    /// Values a `synthetic` sample has; 20 unless told.
+    /// Features per `synthetic` sample; default 20.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub features: Option<usize>,
-    /// Classes of a `synthetic` set, 2 to 256; 10 unless told.
+    /// Classes of a `synthetic` set, 2 to 256; default 10.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub classes: Option<usize>,
-    /// The deviation around a class's centre, in deviations of the centres; 1 unless told.
+    /// The deviation around a class's centre, in deviations of the centres; default 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub noise: Option<f64>,
 }

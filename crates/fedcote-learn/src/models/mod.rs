@@ -54,7 +54,7 @@ impl Parameter {
 pub struct Batch<'a> {
     /// The inputs, one sample after the other, channels last.
     pub inputs: &'a [f32],
-    /// One label a sample.
+    /// One label per sample.
     pub labels: &'a [u8],
     /// A value that many inputs have (black, after standardisation). A model may skip the work that such
     /// inputs share; the result differs by rounding only.
@@ -145,9 +145,9 @@ pub enum ModelKind {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ModelSpec {
-    /// Which model; `mlp` unless told.
+    /// Which model; default `mlp`.
     pub kind: ModelKind,
-    /// Sizes of the hidden layers of an `mlp`; `[30]` unless told.
+    /// Sizes of the hidden layers of an `mlp`; default `[30]`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hidden: Option<Vec<usize>>,
 }

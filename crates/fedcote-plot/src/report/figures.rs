@@ -305,7 +305,7 @@ fn histogram(run: &Run) -> Option<Figure> {
         "Number of uploads that arrived in a round, of {most} drawn at most: share of rounds."
     );
     Some(Figure::new("arrivals", &caption, |width| {
-        keyed_figure("Arrivals a round", &[], &dynamic(&panels), columns(width, 4, 2), width)
+        keyed_figure("Arrivals per round", &[], &dynamic(&panels), columns(width, 4, 2), width)
     }))
 }
 
@@ -316,7 +316,7 @@ fn arrivals(run: &Run) -> Option<Figure> {
     for one in &mut lines.series {
         one.points = window(&one.points, (run.rounds / 25).max(1) as usize);
     }
-    lines.y_label = "arrivals a round".into();
+    lines.y_label = "arrivals per round".into();
     lines.x_label = "round".into();
     lines.bands = false;
     lines.series.iter().any(|one| one.points.len() > 2).then(|| {

@@ -78,7 +78,7 @@ pub fn table(runs: &[Run]) -> Table {
         Column::new("training loss", Better::Lower, Digits::Fixed(3)),
         Column::new("test loss", Better::Lower, Digits::Fixed(3)),
         Column::new("rounds to 90 %", Better::Lower, Digits::Fixed(0)),
-        Column::new("arrivals a round", Better::Neither, Digits::Fixed(2)),
+        Column::new("arrivals per round", Better::Neither, Digits::Fixed(2)),
         Column::new("label χ², expected", Better::Lower, Digits::Significant(2)),
         Column::new("label χ², per round", Better::Lower, Digits::Significant(2)),
         Column::new("seeds", Better::Neither, Digits::Fixed(0)),

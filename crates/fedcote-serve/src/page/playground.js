@@ -89,7 +89,7 @@ function show(asked, answer) {
   put("fedcote-arrivals", fedcote.expected_arrivals, fedcote.expected_arrivals.toFixed(2));
   const off = (mix) => Math.max(...labels.map((share, label) => Math.abs(mix[label] - share)));
   const verdict = !fedavg
-    ? "Drawn by amount of data, nobody ever arrives."
+    ? "Drawn by amount of data, no upload ever arrives."
     : off(fedavg.labels) < 0.005
       ? "Both get the mix of the data: failures do no harm here."
       : `FedAvg is off by up to ${percent(off(fedavg.labels))} of a label, FedCote by ${percent(off(fedcote.labels))}.`;

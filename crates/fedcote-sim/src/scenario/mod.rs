@@ -60,7 +60,7 @@ pub struct General {
     pub rounds: u32,
     /// Clients, N.
     pub clients: usize,
-    /// Draws a round, K.
+    /// Draws per round, K.
     pub selected: u64,
     /// One run for each scheme and seed.
     pub seeds: Vec<u64>,
@@ -73,7 +73,7 @@ pub struct General {
     pub train_loss_every: u32,
     /// Save a checkpoint at least every so many rounds.
     pub checkpoint_every: u32,
-    /// Upload attempts in a round in which nothing arrives, before the round is drawn anew.
+    /// Upload attempts in a round in which nothing arrives, before the round's clients are drawn again.
     pub max_attempts: u32,
 }
 
@@ -97,7 +97,7 @@ impl Default for General {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Training {
-    /// Local steps a round, E: a number, or a range from which each client gets its own.
+    /// Local steps per round, E: a number, or a range from which each client gets its own.
     pub local_steps: LocalSteps,
     /// Samples in a mini-batch.
     pub batch: usize,

@@ -73,7 +73,7 @@ pub enum Knowledge {
 #[serde(default, deny_unknown_fields)]
 pub struct Server {
     /// The share of draws that go to clients in proportion to their weight while failure probabilities are being
-    /// learnt, so that nobody is forgotten.
+    /// learnt, so that every client is still tried.
     pub exploration: f64,
     /// The server asks for label counts with noise for ε-differential privacy of each sample; by default clients report
     /// them as they are.

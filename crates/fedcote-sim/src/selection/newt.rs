@@ -1,7 +1,7 @@
 //! Newt (Zhao et al., "Newt: A Client Selection Scheme for Federated Learning", 2021).
 //!
 //! The K clients with the largest e^(−p_i) ‖w_i − w̄‖ are asked, w_i being the last model the server received
-//! from client i and w̄ the current global one. Clients never heard from come first, in an order drawn anew
+//! from client i and w̄ the current global one. Clients never heard from come first, in an order drawn again
 //! each round.
 
 use fedcote::random::Purpose;

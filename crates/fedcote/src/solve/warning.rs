@@ -84,7 +84,7 @@ impl fmt::Display for Warning {
             Self::LabelUnreachable { label } => {
                 write!(
                     formatter,
-                    "label {label}: every holder has failure probability 1, nobody can deliver it"
+                    "label {label}: every holder has failure probability 1, no client can deliver it"
                 )
             }
             Self::NeverArrives { selection, clients } => write!(
