@@ -9,7 +9,7 @@
 //!
 //! the label divergence of this round plus a ridge towards the weights `q` that plain averaging would use: equal ones, or
 //! the numbers of draws that arrived. `λ → ∞` is plain averaging; `λ → 0` matches the labels as well as the arrivals allow,
-//! at the price of a larger variance `Σ w²`. It is the convex problem of [`crate::target`] with `κ = 1/λ`, and the same
+//! at the price of a larger variance `Σ w²`. It is the convex problem of the target with `κ = 1/λ`, and the same
 //! solver serves.
 
 use crate::error::{Error, check_length};

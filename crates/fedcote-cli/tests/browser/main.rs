@@ -276,7 +276,7 @@ fn pages_fit_phones_and_follow_light_and_dark() {
         ("/playground", "document.querySelector('#mix svg')"),
         (
             "/runs/short",
-            "document.querySelectorAll('#labels svg').length === 4 && document.querySelector('#map svg')",
+            "document.querySelectorAll('#labels svg').length === 5 && document.querySelector('#map svg')",
         ),
     ] {
         let mut papers = Vec::new();

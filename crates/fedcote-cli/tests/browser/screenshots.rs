@@ -39,7 +39,7 @@ fn screenshots() {
         (
             "page",
             address("runs/quickstart"),
-            "document.querySelectorAll('#labels svg').length === 4 && document.querySelector('#map [data-fate=failed]')",
+            "document.querySelectorAll('#labels svg').length === 5 && document.querySelector('#map [data-fate=failed]')",
         ),
         ("playground", address("playground"), "document.querySelector('#mix svg')"),
         ("report", report, "document.querySelector('svg.fig')"),
