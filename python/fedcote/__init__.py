@@ -9,7 +9,7 @@ the data.
 - :class:`Selector`: the same for a running federation, learning who fails
 - :class:`fedcote.flower.FedCote`: a strategy for Flower (needs ``pip install 'flwr>=1.21'``)
 - :func:`outage`, :class:`Network`: wireless uplinks that fail
-- :func:`simulate`: whole comparisons of schemes
+- :func:`simulate`: whole comparisons of schemes, with the built-in tasks or your own (:class:`Task`)
 - :func:`mnist`: the data set that travels with the package
 """
 
@@ -19,13 +19,18 @@ from ._network import Network, outage
 from ._select import Evaluation, Selection, appearance, evaluate, select
 from ._selector import Selector
 from ._simulate import Simulation, simulate
+from ._task import Arrays, Job, Task, TaskError
 
 __all__ = [
+    "Arrays",
     "Evaluation",
+    "Job",
     "Network",
     "Selection",
     "Selector",
     "Simulation",
+    "Task",
+    "TaskError",
     "__version__",
     "appearance",
     "evaluate",

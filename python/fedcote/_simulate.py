@@ -5,15 +5,18 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import shutil
+import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from . import _fedcote
+from . import _fedcote, _progress, _task
+from ._task import Task
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,8 @@ def simulate(
     out: str | os.PathLike[str] | None = None,
     resume: bool = False,
     threads: int = 0,
+    task: Task | Callable[[int], Task] | None = None,
+    progress: bool | None = None,
 ) -> Simulation:
     """Runs every scheme of a scenario with every seed.
 
@@ -58,13 +63,21 @@ def simulate(
     settings
         Changes to it, by dotted names, as ``{"rounds": 10, "network.kind": "perfect"}``.
     out
-        The folder for what is written; by default nothing is kept.
+        The folder for what is written, with a report (``report.html``); by default nothing is kept.
     resume
         Whether to continue in a folder that has runs already.
     threads
-        How many; 0 for one per core. Results do not depend on it.
+        How many; 0 for one per core. Results do not depend on it. With a ``task`` of your own 0 means 1: one
+        run at a time; with more, as many runs call the task at the same time, each from a thread.
+    task
+        What is learnt instead of the scenario's data and model: a :class:`Task`, or a function that makes one
+        for a seed.
+    progress
+        Whether to show a bar; by default in a terminal and in a notebook.
 
-    Ctrl-C interrupts after the round under way; with ``out``, ``resume=True`` then continues.
+    Ctrl-C finishes the round under way and saves; ``resume=True`` with the same ``out`` then continues.
+    Without ``out`` the error says which folder that is. The second Ctrl-C does not wait for the round. An
+    exception in the code of a ``task`` is a :class:`TaskError` with that exception as its cause.
 
     >>> import fedcote
     >>> settings = {"rounds": 2, "seeds": [1], "schemes": ["fedavg"], "evaluate_every": 1}
@@ -72,17 +85,33 @@ def simulate(
     >>> found.rounds["round"].tolist(), len(found.summary["schemes"])
     ([1, 2], 1)
     """
-    text = None
+    name, text = os.fspath(scenario) if not isinstance(scenario, Mapping) else "scenario", None
     if isinstance(scenario, Mapping):
-        scenario, text = "scenario", json.dumps(scenario, default=_plain)
+        text = json.dumps(scenario, default=_plain)
     changes = [f"{key}={_toml(value)}" for key, value in (settings or {}).items()]
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary if out is None else out)
-        folder.mkdir(parents=True, exist_ok=True)
+    tasks = None if task is None else _task.tasks(task)
+    threads = 1 if tasks is not None and threads == 0 else int(threads)
+    watch = _progress.watch(_fedcote.planned(name, text, changes), progress)
+    folder = Path(tempfile.mkdtemp(prefix="fedcote-") if out is None else out)
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
         summary, runs = _fedcote.simulate(
-            os.fspath(scenario), text, changes, str(folder), int(threads), bool(resume)
+            name, text, changes, str(folder), threads, bool(resume), tasks, watch
         )
-        return Simulation(_rounds(folder, runs), json.loads(summary))
+        found = Simulation(_rounds(folder, runs), json.loads(summary))
+        if out is not None:
+            _fedcote.report(str(folder))
+    except (KeyboardInterrupt, _task.TaskError):
+        # Whoever gave no folder does not lose the rounds either.
+        if out is None and any(folder.glob("*/*/checkpoint")):
+            print(f"To continue, add: out={str(folder)!r}, resume=True", file=sys.stderr)
+            out = folder
+        raise
+    finally:
+        watch.close()
+        if out is None:
+            shutil.rmtree(folder, ignore_errors=True)
+    return found
 
 
 def _rounds(folder: Path, runs: list[tuple[str, int]]) -> dict[str, np.ndarray]:

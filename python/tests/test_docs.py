@@ -8,7 +8,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "python/README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-BLOCK = re.compile(r"(<!-- test: (?P<remark>.*?) -->\n)?^```python\n(?P<code>.*?)^```$", re.M | re.S)
+BLOCK = re.compile(
+    r"(<!-- test: (?P<remark>.*?) -->\n)?^```python\n(?P<code>.*?)^```$", re.M | re.S
+)
 
 
 def blocks():

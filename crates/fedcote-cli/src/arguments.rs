@@ -74,7 +74,7 @@ pub fn host(text: &str) -> Result<String, String> {
 }
 
 /// What is wrong with the words of a command line, where, and what to do.
-pub fn complaint<C: CommandFactory>(error: &clap::Error) -> String {
+pub fn complaint<C: CommandFactory>(error: &clap::Error, words: &[String]) -> String {
     let said = |kind| error.get(kind).map(ToString::to_string).unwrap_or_default();
     // `--seeds <SEEDS>` is `--seeds` to whoever typed it, and `[FILE]...` a file.
     let place = said(ContextKind::InvalidArg);
@@ -110,7 +110,7 @@ pub fn complaint<C: CommandFactory>(error: &clap::Error) -> String {
             first.trim_start_matches("error: ").to_owned()
         }
     };
-    if what.ends_with('?') { what } else { format!("{what}; see `{} --help`", typed::<C>()) }
+    if what.ends_with('?') { what } else { format!("{what}; see `{} --help`", typed::<C>(words)) }
 }
 
 fn meant(near: &str) -> String {
@@ -121,11 +121,11 @@ fn meant(near: &str) -> String {
 }
 
 /// The command that was asked for, without its arguments.
-fn typed<C: CommandFactory>() -> String {
+fn typed<C: CommandFactory>(words: &[String]) -> String {
     let mut command = C::command();
     let mut name = command.get_name().to_owned();
-    for word in std::env::args().skip(1) {
-        let Some(inner) = command.find_subcommand(&word).cloned() else { break };
+    for word in words {
+        let Some(inner) = command.find_subcommand(word).cloned() else { break };
         name = format!("{name} {word}");
         command = inner;
     }

@@ -7,8 +7,10 @@ use fedcote_paper::{List, Network, Options, Shard, Task, Watch, names};
 
 use crate::arguments::{Seeds, number, whole};
 use crate::error::Error;
+use crate::extensions::Session;
+use crate::run::FINISHING;
 use crate::run::progress::{Progress, Style};
-use crate::run::{command_line, stop_on_signal};
+use crate::signals::stop_on_signal;
 use crate::table::{Align, Table, styled};
 
 /// Reproduce the paper's tables and figures and compare them with the paper's numbers
@@ -64,7 +66,7 @@ const AFTER: &str = "Examples:
 Exit status: 0 done, 1 the work failed, 2 the request was wrong, 3 interrupted, to be resumed.";
 
 /// Runs the command.
-pub fn run(args: Args) -> Result<(), Error> {
+pub fn run(args: Args, session: &Session) -> Result<(), Error> {
     let options = Options {
         artefacts: args.artefacts,
         network: args.network,
@@ -76,7 +78,7 @@ pub fn run(args: Args) -> Result<(), Error> {
         shard: args.shard.unwrap_or(Shard::ALL),
         threads: args.threads.into(),
         out: args.out,
-        command: command_line(),
+        command: session.command_line(),
     };
     if args.list {
         return crate::output::print(&listed(&options.list(), &options));
@@ -88,7 +90,7 @@ pub fn run(args: Args) -> Result<(), Error> {
     }
     crate::output::folder("--out", &options.out)?;
     let plan = options.plan()?;
-    let stop = stop_on_signal()?;
+    let stop = stop_on_signal(FINISHING)?;
     let missing = plan.missing();
     let width = plan.schemes().map(str::len).max().unwrap_or(0) + 8;
     let progress = Progress::over(missing, plan.rounds(), width, Style::of(missing == 0));

@@ -1,6 +1,5 @@
 //! `fedcote serve`: the live page.
 
-use std::io::IsTerminal;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,6 +9,8 @@ use std::time::Duration;
 use fedcote_serve::{Guard, Handle, Site};
 
 use crate::error::Error;
+use crate::extensions::Session;
+use crate::signals::stop_on_signal;
 
 /// How long runs started from the page have to save when the page ends.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -57,7 +58,7 @@ impl Address {
     }
 
     /// Serves the runs in a folder. The address to open comes with it.
-    pub fn open(&self, folder: &Path) -> Result<Page, Error> {
+    pub fn open(&self, folder: &Path, session: &Session) -> Result<Page, Error> {
         let wrong = |reason: String| Error::request(format!("--listen {}: {reason}", self.listen));
         let resolved = self.listen.to_socket_addrs().ok().and_then(|mut found| found.next());
         let Some(address) = resolved else {
@@ -79,8 +80,7 @@ impl Address {
             None => Some(Guard::random_token().map_err(explain)?),
         };
         let guard = Guard { hosts: self.host.clone(), token: token.clone(), port };
-        let program = std::env::current_exe().map_err(Error::work)?;
-        let site = Site::new(folder, program, guard).map_err(explain)?;
+        let site = Site::new(folder, session.program()?, guard).map_err(explain)?;
         let handle = fedcote_serve::serve(listener, Arc::clone(&site)).map_err(explain)?;
         Ok(Page { site, handle, token, host: self.host.first().cloned() })
     }
@@ -128,28 +128,12 @@ impl Page {
     }
 }
 
-pub fn run(args: Args) -> Result<(), Error> {
+pub fn run(args: Args, session: &Session) -> Result<(), Error> {
     crate::output::folder("serve", &args.folder)?;
-    let page = args.address.open(&args.folder)?;
-    let stop = stop_on_signal()?;
+    let page = args.address.open(&args.folder, session)?;
+    let stop = stop_on_signal("runs started here save and stop; once more to end at once")?;
     crate::output::print(&format!("Runs in {}: {}\n", page.site.folder().display(), page.url("")))?;
     page.until(stop)
-}
-
-/// Ctrl-C and SIGTERM end the page; a second one at once.
-fn stop_on_signal() -> Result<&'static AtomicBool, Error> {
-    static STOP: AtomicBool = AtomicBool::new(false);
-    let quiet = !std::io::stderr().is_terminal();
-    ctrlc::set_handler(move || {
-        if STOP.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
-        }
-        if !quiet {
-            eprintln!("\nruns started here save and stop; once more to end at once");
-        }
-    })
-    .map_err(Error::work)?;
-    Ok(&STOP)
 }
 
 fn explain(error: fedcote_serve::Error) -> Error {

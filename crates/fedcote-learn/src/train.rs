@@ -33,7 +33,6 @@ pub struct Trainer {
     inputs: Vec<f32>,
     labels: Vec<u8>,
     gradient: Vec<f32>,
-    /// Positions in the client's list of samples, in the order of the draws so far.
     order: Vec<u32>,
     chosen: Vec<u32>,
     workspace: Workspace,
@@ -51,20 +50,41 @@ impl Trainer {
             workspace: model.workspace(batch),
         }
     }
+}
+
+/// Draws the mini-batches of a client, as positions in its list of samples.
+#[derive(Debug)]
+pub struct Sampler {
+    /// Positions in the order that the draws so far left.
+    order: Vec<u32>,
+    stream: Stream,
+}
+
+impl Sampler {
+    /// Mini-batches of this many samples, by the random numbers of a key's stream.
+    pub fn new(samples: u32, stream: Stream) -> Self {
+        Self::within(Vec::new(), samples, stream)
+    }
+
+    /// The same in a buffer that is there already.
+    fn within(mut order: Vec<u32>, samples: u32, stream: Stream) -> Self {
+        order.clear();
+        order.extend(0..samples);
+        Self { order, stream }
+    }
 
     /// Draws a mini-batch without replacement: the first steps of a Fisher–Yates shuffle, which is fair
-    /// whatever order earlier draws left.
-    fn draw(&mut self, samples: &[u32], batch: usize, stream: &mut Stream) {
-        self.chosen.clear();
-        if samples.len() <= batch {
-            self.chosen.extend_from_slice(samples);
-            return;
+    /// whatever order earlier draws left. All samples in order if there are not more than `batch`.
+    pub fn draw(&mut self, batch: usize) -> &[u32] {
+        let samples = self.order.len();
+        if samples <= batch {
+            return &self.order;
         }
         for place in 0..batch {
-            let other = stream.random_range(place as u32..samples.len() as u32);
+            let other = self.stream.random_range(place as u32..samples as u32);
             self.order.swap(place, other as usize);
-            self.chosen.push(samples[self.order[place] as usize]);
         }
+        &self.order[..batch]
     }
 }
 
@@ -89,13 +109,13 @@ pub fn local(
 ) -> LocalOutcome {
     assert!(!samples.is_empty() && settings.batch > 0, "a client trains on at least one sample");
     let size = settings.batch.min(samples.len());
-    let mut stream = key.stream();
-    trainer.order.clear();
-    trainer.order.extend(0..samples.len() as u32);
+    let order = std::mem::take(&mut trainer.order);
+    let mut sampler = Sampler::within(order, samples.len() as u32, key.stream());
     let background = split.background();
     let mut sum = 0.0;
     for _ in 0..settings.steps {
-        trainer.draw(samples, settings.batch, &mut stream);
+        trainer.chosen.clear();
+        trainer.chosen.extend(sampler.draw(settings.batch).iter().map(|&at| samples[at as usize]));
         let inputs = &mut trainer.inputs[..size * model.inputs()];
         let labels = &mut trainer.labels[..size];
         split.gather(&trainer.chosen, inputs, labels);
@@ -108,6 +128,7 @@ pub fn local(
         }
         sum += f64::from(loss);
     }
+    trainer.order = sampler.order;
     let loss = if settings.steps == 0 { 0.0 } else { sum / settings.steps as f64 };
     let finite = loss.is_finite() && weights.iter().all(|weight| weight.is_finite());
     LocalOutcome { loss, finite }

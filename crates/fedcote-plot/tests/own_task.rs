@@ -40,10 +40,10 @@ impl Task for Quadratics {
         LabelCounts { classes: 3, counts: vec![5.0, 0.0, 0.0, 0.0, 5.0, 0.0, 0.0, 0.0, 5.0] }
     }
 
-    fn initial(&self, key: fedcote::random::Key) -> Vec<f32> {
+    fn initial(&self, key: fedcote::random::Key) -> Result<Vec<f32>, Error> {
         use rand::RngExt;
         let mut stream = key.stream();
-        vec![stream.random(), stream.random()]
+        Ok(vec![stream.random(), stream.random()])
     }
 
     fn train(&self, global: &[f32], jobs: &mut [Job<'_>]) -> Result<(), Error> {

@@ -6,12 +6,14 @@
 #![allow(unsafe_code)]
 
 mod aggregate;
+mod command;
 mod data;
 mod network;
 mod privacy;
 mod select;
 mod selector;
 mod simulate;
+mod task;
 
 use pyo3::PyErr;
 use pyo3::exceptions::PyValueError;
@@ -28,6 +30,8 @@ mod _fedcote {
     #[pymodule_export]
     use crate::aggregate::{weighted_sum_f32, weighted_sum_f64};
     #[pymodule_export]
+    use crate::command::main;
+    #[pymodule_export]
     use crate::data::mnist;
     #[pymodule_export]
     use crate::network::{Network, outage};
@@ -38,7 +42,9 @@ mod _fedcote {
     #[pymodule_export]
     use crate::selector::Core;
     #[pymodule_export]
-    use crate::simulate::{rounds, simulate};
+    use crate::simulate::{planned, report, rounds, simulate};
+    #[pymodule_export]
+    use crate::task::batches;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -3,25 +3,55 @@
 use std::collections::BTreeSet;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use fedcote_sim::comparison::{Control, Event, RunId, Shard, compare};
+use fedcote_sim::comparison::{Control, Event, Listener, RunId, Shard, compare, plan};
 use fedcote_sim::folder::Rounds;
-use fedcote_sim::{Classifications, RoundReport, Scenario};
+use fedcote_sim::{Classifications, RoundReport, Scenario, Tasks};
 use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::refuse;
+use crate::task::{Failure, PythonTasks};
 
 /// How often to look whether the user pressed Ctrl-C.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Runs a scenario, a preset's name or a file, or `text` in JSON, in the folder `out`; the summary as JSON, and the runs
-/// as pairs of scheme and seed.
+/// A preset's name or a file, or `text` in JSON.
+fn read(scenario: &str, text: Option<&str>, overrides: &[String]) -> PyResult<Scenario> {
+    match text {
+        None => Scenario::load(scenario, overrides),
+        Some(text) => {
+            let table: serde_json::Value = serde_json::from_str(text).map_err(refuse)?;
+            let text = toml::to_string(&table)
+                .map_err(|error| refuse(format_args!("{scenario}: {error}")))?;
+            Scenario::parse(scenario, &text, overrides, Path::new("."))
+        }
+    }
+    .map_err(refuse)
+}
+
+/// How many rounds a scenario has, over all runs.
 #[pyfunction]
+pub fn planned(scenario: &str, text: Option<&str>, overrides: Vec<String>) -> PyResult<u64> {
+    let scenario = read(scenario, text, &overrides)?;
+    Ok(plan(&scenario).len() as u64 * u64::from(scenario.general.rounds))
+}
+
+/// Writes the report of a folder and says where it is.
+#[pyfunction]
+pub fn report(py: Python<'_>, folder: PathBuf) -> PyResult<PathBuf> {
+    py.detach(|| fedcote_plot::report::write(&[folder], None)).map_err(refuse)
+}
+
+/// Runs a scenario, a preset's name or a file, or `text` in JSON, in the folder `out`; the summary as JSON, and the runs
+/// as pairs of scheme and seed. `watch` is told how far it is.
+#[pyfunction]
+#[allow(clippy::too_many_arguments)] // each is an argument of the Python function
 pub fn simulate(
     py: Python<'_>,
     scenario: &str,
@@ -30,18 +60,15 @@ pub fn simulate(
     out: &str,
     threads: usize,
     resume: bool,
+    tasks: Option<&Bound<'_, PyAny>>,
+    watch: &Bound<'_, PyAny>,
 ) -> PyResult<(String, Vec<(String, u64)>)> {
-    let scenario = match text {
-        None => Scenario::load(scenario, &overrides),
-        Some(text) => {
-            let table: serde_json::Value = serde_json::from_str(text).map_err(refuse)?;
-            let text = toml::to_string(&table)
-                .map_err(|error| refuse(format_args!("{scenario}: {error}")))?;
-            Scenario::parse(scenario, &text, &overrides, Path::new("."))
-        }
-    }
-    .map_err(refuse)?;
-    let tasks = py.detach(|| Classifications::load(&scenario)).map_err(refuse)?;
+    let scenario = read(scenario, text, &overrides)?;
+    let failure = Failure::default();
+    let tasks: Box<dyn Tasks> = match tasks {
+        Some(tasks) => Box::new(PythonTasks::new(tasks, &scenario, failure.clone())?),
+        None => Box::new(py.detach(|| Classifications::load(&scenario)).map_err(refuse)?),
+    };
     let stop = AtomicBool::new(false);
     let control = Control {
         threads,
@@ -50,16 +77,23 @@ pub fn simulate(
         stop: &stop,
         command: "fedcote.simulate".into(),
     };
-    let silent = |_: &RunId, _: Event| {};
+    let progress = Progress::default();
+    let watch = watch.clone().unbind();
     let (result, interrupt) = py.detach(|| {
         thread::scope(|scope| {
-            let run = scope.spawn(|| compare(&scenario, &tasks, Path::new(out), &control, &silent));
+            let run =
+                scope.spawn(|| compare(&scenario, &*tasks, Path::new(out), &control, &progress));
             let mut interrupt = None;
             while !run.is_finished() {
                 thread::sleep(LOOK);
-                if interrupt.is_none() {
-                    interrupt = Python::attach(|py| py.check_signals()).err();
-                    stop.fetch_or(interrupt.is_some(), Ordering::Relaxed);
+                if let Err(error) = Python::attach(|py| progress.show(py, &watch)) {
+                    // The second time the user's code is interrupted, too; the first time the round is finished.
+                    let again = interrupt.is_some();
+                    interrupt.get_or_insert(error);
+                    stop.store(true, Ordering::Relaxed);
+                    let told =
+                        Python::attach(|py| watch.call_method1(py, "stopping", (again,)).map(drop));
+                    interrupt = told.err().or(interrupt);
                 }
             }
             (run.join().unwrap_or_else(|panic| resume_unwind(panic)), interrupt)
@@ -68,14 +102,48 @@ pub fn simulate(
     if let Some(interrupt) = interrupt {
         return Err(interrupt);
     }
-    let summary =
-        result.map_err(refuse)?.ok_or_else(|| refuse("the comparison was interrupted"))?;
+    let summary = result.map_err(|error| failure.raise(py, &error))?;
+    let summary = summary.ok_or_else(|| refuse("the comparison was interrupted"))?;
     let summary = serde_json::to_string(&summary).map_err(refuse)?;
     let mut seeds = scenario.general.seeds;
     seeds.sort_unstable();
     let schemes = scenario.general.schemes.iter();
     let runs = schemes.flat_map(|name| seeds.iter().map(|&seed| (name.clone(), seed)));
     Ok((summary, runs.collect()))
+}
+
+/// What has happened since it was last shown.
+#[derive(Default)]
+struct Progress(Mutex<(u64, Option<String>)>);
+
+impl Listener for Progress {
+    fn event(&self, run: &RunId, event: Event) {
+        let mut news = self.0.lock().expect("no panic while held");
+        match event {
+            Event::Started { round } => news.0 += u64::from(round),
+            Event::Skipped(finished) => news.0 += u64::from(finished.rounds),
+            Event::Round(report) => {
+                news.0 += 1;
+                if let Some(accuracy) = report.test_accuracy {
+                    let RunId { scheme, seed } = run;
+                    news.1 = Some(format!("{scheme} seed {seed}: {:.2} %", 100.0 * accuracy));
+                }
+            }
+            Event::Warned(_) | Event::Finished(_) | Event::Interrupted { .. } => {}
+        }
+    }
+}
+
+impl Progress {
+    /// Tells what is new; an error is the user's Ctrl-C.
+    fn show(&self, py: Python<'_>, watch: &Py<PyAny>) -> PyResult<()> {
+        py.check_signals()?;
+        let (rounds, text) = std::mem::take(&mut *self.0.lock().expect("no panic while held"));
+        if rounds > 0 || text.is_some() {
+            watch.call_method1(py, "update", (rounds, text))?;
+        }
+        Ok(())
+    }
 }
 
 /// A number that a round may have.

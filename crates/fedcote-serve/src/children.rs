@@ -4,8 +4,9 @@
 //! no signal can reach a wrong process.
 
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{ChildStdin, Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
@@ -19,7 +20,7 @@ pub const AT_ONCE: usize = 4;
 /// The runs that were started here.
 #[derive(Debug, Default)]
 pub struct Children {
-    program: PathBuf,
+    program: Vec<OsString>,
     known: Mutex<HashMap<String, Child>>,
     ended: Condvar,
 }
@@ -41,8 +42,8 @@ pub struct State {
 }
 
 impl Children {
-    /// Runs of this program.
-    pub fn new(program: PathBuf) -> Arc<Self> {
+    /// Runs of this program: its path, and the words before all others.
+    pub fn new(program: Vec<OsString>) -> Arc<Self> {
         Arc::new(Self { program, ..Self::default() })
     }
 
@@ -61,14 +62,18 @@ impl Children {
         if running >= AT_ONCE {
             return Err(format!("{AT_ONCE} runs are under way; stop one or wait"));
         }
-        let mut command = Command::new(&self.program);
-        command.args(["run", "--json", "--stop-with-input", "--resume", "--out"]).arg(out);
+        let (program, words) = self.program.split_first().ok_or("there is no program to run")?;
+        let mut command = Command::new(program);
+        command
+            .args(words)
+            .args(["run", "--json", "--stop-with-input", "--resume", "--out"])
+            .arg(out);
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
         // Ctrl-C in the terminal is for the page, which then closes the inputs.
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let mut process =
-            command.spawn().map_err(|error| format!("{}: {error}", self.program.display()))?;
+            command.spawn().map_err(|error| format!("{}: {error}", program.display()))?;
         let (input, errors) = (process.stdin.take(), process.stderr.take());
         let state = State { running: true, message: None };
         known.insert(name.to_owned(), Child { input, state });
@@ -149,7 +154,7 @@ mod tests {
             );
             std::fs::write(&program, script).unwrap();
             std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
-            let children = Children::new(program.clone());
+            let children = Children::new(vec![program.clone().into()]);
             children.resume("run", folder.path()).unwrap();
             assert_eq!(children.stop_all(Duration::from_secs(60)), 0);
             assert_eq!(children.state("run").unwrap().message.as_deref(), told, "{status}");

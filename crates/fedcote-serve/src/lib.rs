@@ -14,7 +14,7 @@
 //! # let folder = tempfile::tempdir()?;
 //! # let runs = folder.path().join("runs");
 //! // `fedcote` is the program that runs are started with.
-//! let site = Site::new(&runs, "fedcote".into(), Guard::default())?;
+//! let site = Site::new(&runs, vec!["fedcote".into()], Guard::default())?;
 //! let page = serve(TcpListener::bind("127.0.0.1:0")?, site)?;
 //! println!("http://{}", page.address()); // until `page` is dropped
 //! # Ok::<(), Box<dyn std::error::Error>>(())

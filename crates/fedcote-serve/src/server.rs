@@ -167,7 +167,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let guard = Guard { hosts: Vec::new(), token: None, port };
-        let site = Site::new(folder.path(), "fedcote".into(), guard).unwrap();
+        let site = Site::new(folder.path(), vec!["fedcote".into()], guard).unwrap();
         let server = serve(listener, site).unwrap();
         let mut watcher = TcpStream::connect(server.address()).unwrap();
         write!(watcher, "GET /api/runs/long/events HTTP/1.1\r\nhost: localhost:{port}\r\n\r\n")

@@ -1,7 +1,8 @@
 //! What the page knows: the folder, the runs started here, the logs that browsers read.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::ffi::OsString;
+use std::path::Path;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
@@ -44,8 +45,9 @@ pub struct Site {
 }
 
 impl Site {
-    /// The runs in a folder, which is made if it is not there; `program` is the `fedcote` command, to start runs with.
-    pub fn new(folder: &Path, program: PathBuf, guard: Guard) -> Result<Arc<Self>, Error> {
+    /// The runs in a folder, which is made if it is not there; `program` is the `fedcote` command, to start runs with: its
+    /// path, and words that come before all others.
+    pub fn new(folder: &Path, program: Vec<OsString>, guard: Guard) -> Result<Arc<Self>, Error> {
         Ok(Arc::new(Self {
             root: Root::open(folder)?,
             guard,

@@ -2,7 +2,6 @@
 //! the server's own, and nothing outside the folder is ever shown.
 
 use std::fs;
-use std::path::PathBuf;
 
 use fedcote_serve::{Guard, Site};
 use http_body_util::{BodyExt, Full};
@@ -79,7 +78,7 @@ fn requests() {
     let line = "{\"round\":1,\"selected\":[[1,2]],\"arrived\":[[1,1]],\"attempts\":1}\n";
     fs::write(run.join("metrics.jsonl"), line).unwrap();
     // A program that does nothing: starting a run from the page starts nothing here.
-    let program = PathBuf::from("/bin/true");
+    let program = vec!["/bin/true".into()];
     let runs = folder.path().join("runs");
     let site = Site::new(&runs, program, Guard { port: 80, ..Default::default() }).unwrap();
     let runtime =

@@ -85,8 +85,8 @@ impl Task for Classification {
         LabelCounts { classes, counts: counts.into_iter().map(f64::from).collect() }
     }
 
-    fn initial(&self, key: Key) -> Vec<f32> {
-        self.model.initialise(key)
+    fn initial(&self, key: Key) -> Result<Vec<f32>, Error> {
+        Ok(self.model.initialise(key))
     }
 
     fn train(&self, global: &[f32], jobs: &mut [Job<'_>]) -> Result<(), Error> {

@@ -53,7 +53,7 @@ impl Engine {
     /// A run at its beginning.
     pub fn new(world: Arc<World>, scheme: Scheme) -> Result<Self, Error> {
         let parameters = world.task.len();
-        let initial = world.task.initial(world.key(Purpose::Model));
+        let initial = world.task.initial(world.key(Purpose::Model))?;
         if initial.len() != parameters {
             let found = initial.len();
             let reason = format!(

@@ -52,9 +52,9 @@ pub enum Error {
     #[error(transparent)]
     Learning(#[from] fedcote_learn::Error),
     /// The task, a user's own perhaps, failed.
-    #[error("round {round}{}: the task {reason}", client.map_or(String::new(), |client| format!(", client {client}")))]
+    #[error("{}the task {reason}", at(*round, *client))]
     Task {
-        /// The round; 0 before the first.
+        /// The round; 0 before the first, or where the task was not told.
         round: u32,
         /// The client whose training failed, if it was one.
         client: Option<u32>,
@@ -82,6 +82,15 @@ pub enum Error {
     },
 }
 
+/// Where a task failed, as the beginning of a line.
+fn at(round: u32, client: Option<u32>) -> String {
+    match (round, client) {
+        (0, _) => String::new(),
+        (_, None) => format!("round {round}: "),
+        (_, Some(client)) => format!("round {round}, client {client}: "),
+    }
+}
+
 impl From<fedcote_support::WriteError> for Error {
     fn from(fedcote_support::WriteError { path, source }: fedcote_support::WriteError) -> Self {
         Self::Io { path, source }
@@ -97,6 +106,15 @@ impl Error {
     /// A run folder cannot be used, for this reason.
     pub fn folder(path: &Path, reason: impl Into<String>) -> Self {
         Self::Folder { path: path.to_owned(), reason: reason.into() }
+    }
+
+    /// The same with the round in which it happened, if it does not say.
+    #[must_use]
+    pub(crate) fn in_round(self, now: u32) -> Self {
+        match self {
+            Self::Task { round: 0, client, reason } => Self::Task { round: now, client, reason },
+            other => other,
+        }
     }
 
     /// Whether the request was at fault rather than the work.

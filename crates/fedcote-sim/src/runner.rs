@@ -64,7 +64,8 @@ impl Runner<'_> {
         let mut diverged_at = None;
         while round < rounds {
             round += 1;
-            let report = context.pool.install(|| play_round(&mut engine, round, scenario))?;
+            let report = context.pool.install(|| play_round(&mut engine, round, scenario));
+            let report = report.map_err(|error| error.in_round(round))?;
             if round == 1 {
                 self.write_clients(&engine, &mut seals)?;
                 if !engine.warnings().is_empty() {

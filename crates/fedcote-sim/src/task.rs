@@ -24,7 +24,11 @@ pub trait Task: Send + Sync {
     fn label_counts(&self) -> LabelCounts;
 
     /// The model that training starts from, for the stream of this key.
-    fn initial(&self, key: Key) -> Vec<f32>;
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be made.
+    fn initial(&self, key: Key) -> Result<Vec<f32>, Error>;
 
     /// Trains all jobs of a round: sets `model` and `finite` of each.
     ///

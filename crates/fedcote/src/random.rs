@@ -94,7 +94,11 @@ impl Key {
 
     /// The stream of that name, from its beginning.
     pub fn stream(self) -> Stream {
-        // The six numbers fill the generator's 256-bit seed exactly, so different keys never collide.
+        Stream::from_seed(self.bytes())
+    }
+
+    /// The seed of the stream's generator. The six numbers of a key fill it exactly, so different keys never collide.
+    pub fn bytes(self) -> [u8; 32] {
         let mut seed = [0; 32];
         seed[0..8].copy_from_slice(&self.seed.to_le_bytes());
         seed[8..16].copy_from_slice(&self.client.to_le_bytes());
@@ -102,7 +106,12 @@ impl Key {
         seed[20..24].copy_from_slice(&self.round.to_le_bytes());
         seed[24..28].copy_from_slice(&self.copy.to_le_bytes());
         seed[28..32].copy_from_slice(&self.attempt.to_le_bytes());
-        Stream::from_seed(seed)
+        seed
+    }
+
+    /// The stream of a key that was given away as [`bytes`](Self::bytes).
+    pub fn stream_of(bytes: [u8; 32]) -> Stream {
+        Stream::from_seed(bytes)
     }
 }
 

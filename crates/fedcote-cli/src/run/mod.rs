@@ -3,9 +3,8 @@
 pub(crate) mod progress;
 mod table;
 
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use fedcote_sim::comparison::{Control, Shard, compare};
 use fedcote_sim::folder::ScenarioFile;
@@ -15,9 +14,14 @@ use fedcote_support::command;
 
 use crate::arguments::{Seeds, whole};
 use crate::error::Error;
+use crate::extensions::Session;
+use crate::signals;
 
 /// The scenario of whoever names none.
 const DEFAULT: &str = "quickstart";
+
+/// What Ctrl-C says while there are rounds.
+pub(crate) const FINISHING: &str = "finishing the round; once more to stop at once";
 
 /// Compare schemes: train with each of them on the same clients, network and seeds
 #[derive(clap::Args)]
@@ -99,7 +103,7 @@ fn hanging(name: &str, text: &str) -> String {
 }
 
 /// Runs the command.
-pub fn run(args: Args) -> Result<(), Error> {
+pub fn run(args: Args, session: &Session) -> Result<(), Error> {
     let mut overrides = args.overrides.clone();
     overrides.extend(args.rounds.map(|rounds| format!("rounds={rounds}")));
     overrides.extend(args.seeds.map(|Seeds(seeds)| format!("seeds={seeds:?}")));
@@ -114,7 +118,7 @@ pub fn run(args: Args) -> Result<(), Error> {
         return crate::output::print(&scenario.rooted()?.to_toml());
     }
     crate::output::folder("--out", &out)?;
-    let stop = stop_on_signal()?;
+    let stop = signals::stop_on_signal(FINISHING)?;
     if args.stop_with_input {
         std::thread::spawn(|| {
             // Whatever ends the input, its end is what counts.
@@ -125,13 +129,13 @@ pub fn run(args: Args) -> Result<(), Error> {
     if !args.serve && args.address.is_given() {
         return Err(Error::request("--listen, --token and --host belong to --serve"));
     }
-    let page = args.serve.then(|| serve(&args.address, &out)).transpose()?;
+    let page = args.serve.then(|| serve(&args.address, &out, session)).transpose()?;
     let control = Control {
         threads: args.threads.into(),
         resume: args.resume,
         shard: args.shard.unwrap_or_default(),
         stop,
-        command: command_line(),
+        command: session.command_line(),
     };
     let progress =
         progress::Progress::new(&scenario, control.shard, progress::Style::of(args.json));
@@ -166,7 +170,7 @@ pub fn run(args: Args) -> Result<(), Error> {
     match page {
         None => Ok(()),
         Some(page) => {
-            DONE.store(true, Ordering::Relaxed);
+            signals::say("");
             eprintln!("The page stays open until Ctrl-C: {}", page.url(""));
             page.until(stop)
         }
@@ -174,12 +178,16 @@ pub fn run(args: Args) -> Result<(), Error> {
 }
 
 /// The page of the folder that the run is in.
-fn serve(address: &crate::serve::Address, out: &Path) -> Result<crate::serve::Page, Error> {
+fn serve(
+    address: &crate::serve::Address,
+    out: &Path,
+    session: &Session,
+) -> Result<crate::serve::Page, Error> {
     let absolute = std::path::absolute(out).map_err(Error::work)?;
     let (Some(parent), Some(name)) = (absolute.parent(), absolute.file_name()) else {
         return Err(Error::request("--out: --serve needs a folder inside another"));
     };
-    let page = address.open(parent)?;
+    let page = address.open(parent, session)?;
     let name: String = name.to_string_lossy().bytes().map(escaped).collect();
     eprintln!("Watch at {}", page.url(&format!("runs/{name}")));
     Ok(page)
@@ -213,28 +221,4 @@ fn default_out(scenario: &str, resume: bool) -> PathBuf {
     };
     let free = (1..).find(|&number| !folder(number).exists()).expect("numbers do not end");
     folder(if resume { (free - 1).max(1) } else { free })
-}
-
-/// Whether the runs are over and only the page is left.
-static DONE: AtomicBool = AtomicBool::new(false);
-
-/// Ctrl-C, SIGTERM and SIGHUP finish the round, save and stop; a second one stops at once.
-pub(crate) fn stop_on_signal() -> Result<&'static AtomicBool, Error> {
-    static STOP: AtomicBool = AtomicBool::new(false);
-    let quiet = !std::io::stderr().is_terminal();
-    ctrlc::set_handler(move || {
-        if STOP.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
-        }
-        if !quiet && !DONE.load(Ordering::Relaxed) {
-            eprintln!("\nfinishing the round; once more to stop at once");
-        }
-    })
-    .map_err(Error::work)?;
-    Ok(&STOP)
-}
-
-/// The command as typed, with the program's name in place of its path.
-pub(crate) fn command_line() -> String {
-    command(std::env::args().skip(1))
 }

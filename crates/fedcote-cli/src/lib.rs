@@ -1,0 +1,113 @@
+//! The `fedcote` command as a library: parse, call, print.
+//!
+//! The binary is one call of [`main`]; the Python package holds the same command, and what only Python can provide
+//! ([`Extensions`]).
+//!
+//! ```
+//! let words = ["fedcote", "run", "--print-config"].map(Into::into);
+//! assert_eq!(fedcote_cli::main(words, &fedcote_cli::Extensions::default()), 0);
+//! ```
+#![deny(missing_docs)]
+
+mod arguments;
+mod data;
+mod error;
+mod evaluate;
+mod extensions;
+mod network;
+mod outcome;
+mod output;
+mod paper;
+mod problem;
+mod report;
+mod run;
+mod select;
+mod serve;
+mod signals;
+mod table;
+
+use std::ffi::OsString;
+use std::io::Write;
+
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser, Subcommand};
+
+use error::Error;
+pub use extensions::Extensions;
+use extensions::Session;
+
+/// Federated learning over unreliable networks: choose clients so that failures do no harm.
+#[derive(Parser)]
+#[command(
+    name = "fedcote",
+    version,
+    propagate_version = true,
+    max_term_width = 100,
+    after_help = "Exit status: 0 done, 1 the work failed, 2 the request was wrong.\n\nStart with: fedcote run"
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Run(run::Args),
+    Select(select::Args),
+    Evaluate(evaluate::Args),
+    Network(network::Args),
+    Paper(paper::Args),
+    Report(report::Args),
+    Serve(serve::Args),
+    Data(data::Args),
+    /// Print a completion script for a shell
+    #[command(
+        after_help = "Example:\n  fedcote completions bash > ~/.local/share/bash-completion/completions/fedcote"
+    )]
+    Completions {
+        /// The shell to complete for
+        shell: clap_complete::Shell,
+    },
+}
+
+/// Executes a command line, the program's name first; returns the exit status.
+pub fn main(arguments: impl IntoIterator<Item = OsString>, extensions: &Extensions) -> u8 {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let words = arguments.iter().skip(1).map(|word| word.to_string_lossy().into_owned());
+    let session = Session { words: words.collect(), extensions };
+    let result = match Cli::try_parse_from(arguments) {
+        Ok(cli) => perform(cli.command, &session),
+        Err(asked) if !asked.use_stderr() => output::written(asked.print()),
+        Err(bare) if bare.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            // When nobody can be told, the status still tells.
+            let _ = bare.print();
+            return 2;
+        }
+        Err(wrong) => Err(Error::request(arguments::complaint::<Cli>(&wrong, &session.words))),
+    };
+    match result {
+        Ok(()) => 0,
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "fedcote: {error}");
+            error.status()
+        }
+    }
+}
+
+fn perform(command: Command, session: &Session) -> Result<(), Error> {
+    match command {
+        Command::Run(args) => run::run(args, session),
+        Command::Select(args) => select::run(args),
+        Command::Evaluate(args) => evaluate::run(args),
+        Command::Network(args) => network::run(args),
+        Command::Paper(args) => paper::run(args, session),
+        Command::Report(args) => report::run(args),
+        Command::Serve(args) => serve::run(args, session),
+        Command::Data(args) => data::run(args),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "fedcote", &mut script);
+            output::write(|out| out.write_all(&script))
+        }
+    }
+}
