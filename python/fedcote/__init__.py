@@ -7,6 +7,7 @@ the data.
 - :func:`select`: label counts and failure probabilities in, selection probabilities out
 - :func:`appearance`, :func:`evaluate`: what given selection probabilities lead to
 - :class:`Selector`: the same for a running federation, learning who fails
+- :class:`Memory`, :func:`average`: everyone's latest update, and means of arrays
 - :class:`fedcote.flower.FedCote`: a strategy for Flower (needs ``pip install 'flwr>=1.21'``)
 - :func:`outage`, :class:`Network`: wireless uplinks that fail
 - :func:`simulate`: whole comparisons of schemes, with the built-in tasks or your own (:class:`Task`)
@@ -15,6 +16,7 @@ the data.
 
 from ._data import mnist
 from ._fedcote import __version__
+from ._memory import Memory, average
 from ._network import Network, outage
 from ._select import Evaluation, Selection, appearance, evaluate, select
 from ._selector import Selector
@@ -25,6 +27,7 @@ __all__ = [
     "Arrays",
     "Evaluation",
     "Job",
+    "Memory",
     "Network",
     "Selection",
     "Selector",
@@ -33,6 +36,7 @@ __all__ = [
     "TaskError",
     "__version__",
     "appearance",
+    "average",
     "evaluate",
     "mnist",
     "outage",

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
 from flwr.app import Message, RecordDict
 from flwr.serverapp import Grid
 
-from ._selector import Selector
+from ._report import short
+from ._selector import MAX_CLASSES, Selector
 from .client import RECORD
 
 log = logging.getLogger("flwr")
 
 QUERY = "query.label_histogram"
+
+#: The longest name of a client.
+LONGEST_NAME = 200
 
 
 def message(content: RecordDict, node: int, kind: str, timeout: float | None) -> Message:
@@ -25,74 +31,157 @@ def message(content: RecordDict, node: int, kind: str, timeout: float | None) ->
     return Message(content, node, kind, ttl=ttl)
 
 
+def fallback(node: int) -> str:
+    """What a node is called that has not told its name, or whose name is taken."""
+    return f"node-{node}"
+
+
 class Directory:
     """The clients' names by node. Nodes change when a client restarts, names do not."""
 
-    def __init__(self, selector: Selector, timeout: float, attempts: int) -> None:
+    def __init__(
+        self, selector: Selector, timeout: float, attempts: int, classes: int | None = None
+    ) -> None:
+        if classes is not None and not 1 <= classes <= MAX_CLASSES:
+            raise ValueError(f"classes: must be from 1 to {MAX_CLASSES}, is {classes}")
         self.selector = selector
         self.timeout = timeout
         self.attempts = attempts
+        self.classes = classes
         self.names: dict[int, str] = {}
         self.asked: dict[int, int] = {}
+        #: Nodes that gave a name which another connected node has.
+        self.claims: dict[int, str] = {}
 
     def nodes(self, grid: Grid, at_least: int) -> dict[str, int]:
         """The nodes that can be asked now, by the clients' names; waits for enough of them."""
         while len(present := list(grid.get_node_ids())) < max(1, at_least):
             log.info("fedcote: %d nodes of %d are here", len(present), at_least)
             time.sleep(1)
+        here = set(present)
         unknown = [
             node
             for node in sorted(present)
             if node not in self.names and self.asked.get(node, 0) < self.attempts
         ]
         if unknown:
-            self._introduce(grid, unknown)
-        nodes = {f"node-{node}": node for node in present if node not in self.names}
-        # Of two nodes with one name the later is the one that was restarted.
-        here = set(present)
+            self._introduce(grid, unknown, here)
+        nodes = {fallback(node): node for node in present if node not in self.names}
         nodes.update({name: node for node, name in self.names.items() if node in here})
         return nodes
 
-    def _introduce(self, grid: Grid, unknown: list[int]) -> None:
+    def retired(self, grid: Grid) -> list[str]:
+        """Gives nodes the names that they claimed, once those who had them are gone.
+
+        Returns what these nodes were called until now.
+        """
+        here, free = set(grid.get_node_ids()), []
+        for node, name in list(self.claims.items()):
+            if node in here and self._holder(name, here) is None:
+                del self.claims[node]
+                free.append(self.names[node])
+                self.names[node] = name
+                log.info("fedcote: client %s is now node %d", name, node)
+        return free
+
+    def _holder(self, name: str, here: set[int]) -> int | None:
+        """The connected node that has this name."""
+        return next(
+            (node for node, one in self.names.items() if one == name and node in here), None
+        )
+
+    def _introduce(self, grid: Grid, unknown: list[int], here: set[int]) -> None:
         """Asks nodes for their names and label histograms."""
         messages = [message(RecordDict(), node, QUERY, self.timeout) for node in unknown]
         replies = list(grid.send_and_receive(messages, timeout=self.timeout))
         nodes = {sent.metadata.message_id: sent.metadata.dst_node_id for sent in messages}
         for node in unknown:
             self.asked[node] = self.asked.get(node, 0) + 1
+        answers: dict[int, tuple[str, list[float]]] = {}
+        reasons: Counter[str] = Counter()
         for reply in replies:
             node = nodes.get(reply.metadata.reply_to_message_id, -1)
             if node < 0:
                 continue
             try:
-                name = self._learn(node, reply)
+                answers[node] = _answer(node, reply)
             except Exception as problem:  # a client may answer anything
-                log.warning("fedcote: node %d does not tell its labels: %s", node, problem)
-                continue
-            if name in self.names.values():
+                reasons[short(str(problem))] += 1
+                log.debug("fedcote: node %d does not tell its labels: %s", node, problem)
+        told = self._learn(answers, here)
+        log.info("fedcote: %d of %d newcomers told their labels", told, len(unknown))
+        for reason, times in reasons.most_common(3):
+            log.warning("fedcote: %d clients do not tell their labels: %s", times, reason)
+        if not told and not self.selector.classes:
+            log.warning(
+                "fedcote: NOBODY TOLD ITS LABELS: only failures are corrected for, and names are "
+                'lost at restarts. Does the ClientApp have @app.query("label_histogram")? Mods of '
+                "the whole app (ClientApp(mods=[…])) may refuse queries: give them to "
+                "@app.train(mods=[…])"
+            )
+
+    def _learn(self, answers: Mapping[int, tuple[str, list[float]]], here: set[int]) -> int:
+        """Takes note of names and labels; returns how many told labels that can be used."""
+        classes = self.classes or self.selector.classes
+        if not classes and answers:
+            # What most of the first ones say, so that none decides alone.
+            lengths = Counter(len(labels) for _, labels in answers.values())
+            classes = lengths.most_common(1)[0][0]
+        told = 0
+        for node in sorted(answers):
+            name, labels = answers[node]
+            holder = self._holder(name, here)
+            if holder is not None:
+                self.claims[node] = name
+                log.warning(
+                    "fedcote: node %d calls itself %s, as node %d does, which is connected: it is "
+                    "called %s until that one leaves; give every client a name of its own",
+                    node, name, holder, fallback(node),
+                )  # fmt: skip
+                name = fallback(node)
+            elif name in self.names.values():
                 log.info("fedcote: client %s is now node %d", name, node)
             self.names[node] = name
-        told = sum(node in self.names for node in unknown)
-        log.info("fedcote: %d of %d newcomers told their labels", told, len(unknown))
-
-    def _learn(self, node: int, reply: Message) -> str:
-        if reply.has_error():
-            raise ValueError(reply.error.reason)
-        answer: Any = reply.content[RECORD]
-        name = str(answer.get("name", f"node-{node}"))
-        labels = answer["labels"]
-        if sum(labels):  # noise may have left nothing
-            self.selector.set_labels(name, labels)
-        return name
+            if len(labels) != classes:
+                log.warning(
+                    "fedcote: client %s has %d classes, most have %d: its labels are not used%s",
+                    name, len(labels), classes,
+                    "" if self.classes else "; say how many there are by classes=",
+                )  # fmt: skip
+                continue
+            told += 1
+            if sum(labels):  # noise may have left nothing
+                self.selector.set_labels(name, labels)
+        return told
 
     def state(self) -> dict[str, Any]:
         """The directory as data that JSON can hold."""
         return {
             "names": {str(node): name for node, name in self.names.items()},
             "asked": {str(node): times for node, times in self.asked.items()},
+            "claims": {str(node): name for node, name in self.claims.items()},
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Goes on from a saved :meth:`state`."""
         self.names = {int(node): str(name) for node, name in state["names"].items()}
         self.asked = {int(node): int(times) for node, times in state["asked"].items()}
+        self.claims = {int(node): str(name) for node, name in state.get("claims", {}).items()}
+
+
+def _answer(node: int, reply: Message) -> tuple[str, list[float]]:
+    """The name and the label counts that a client tells."""
+    if reply.has_error():
+        raise ValueError(reply.error.reason)
+    answer: Any = reply.content[RECORD]
+    name = str(answer.get("name", fallback(node)))
+    if len(name) > LONGEST_NAME or not name.isprintable():
+        raise ValueError(f"its name is not printable, or longer than {LONGEST_NAME} characters")
+    if name.startswith("node-") and name != fallback(node):
+        raise ValueError("names that begin with node- are those of nodes without a name")
+    labels = [float(count) for count in answer["labels"]]
+    if not 1 <= len(labels) <= MAX_CLASSES:
+        raise ValueError(f"its labels have {len(labels)} classes, not 1 to {MAX_CLASSES}")
+    if not all(count == 0 or (math.isfinite(count) and 1e-9 <= count <= 2**53) for count in labels):
+        raise ValueError("its labels are no counts")
+    return name, labels

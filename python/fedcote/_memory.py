@@ -13,9 +13,40 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from . import _aggregate
 from ._aggregate import weighted_sum
 
 Arrays: TypeAlias = dict[str, np.ndarray]
+
+
+def average(updates: Mapping[Any, Arrays], weights: Mapping[Any, float]) -> Arrays:
+    """The mean of clients' arrays with the given weights, which need not sum to one.
+
+    Sums are made in float64; the result has the arrays' types. A client's number of draws is its
+    weight where the server averages what arrives: ``average(updates, dict(drawn))``. An error
+    names a client whose arrays are not finite, or not those of the others.
+
+    >>> average({"a": {"w": np.float32([1])}, 7: {"w": np.float32([5])}}, {"a": 3, 7: 1, "b": 2})
+    {'w': array([2.], dtype=float32)}
+    """
+    names = [name for name in updates if weights.get(name, 0.0) > 0.0]
+    if not names:
+        raise ValueError("average: no client has an update and a positive weight")
+    first = updates[names[0]]
+    for name in names:
+        shapes = {key: np.shape(array) for key, array in updates[name].items()}
+        if shapes != {key: np.shape(array) for key, array in first.items()}:
+            raise ValueError(f"average: the arrays of client {name!r} are not those of the others")
+    shares = [float(weights[name]) for name in names]
+    means = {}
+    for key in first:
+        arrays = [np.asarray(updates[name][key]) for name in names]
+        means[key], finite = _aggregate.average(arrays, shares)
+        if not finite:
+            bad = [n for n, a in zip(names, arrays, strict=True) if not np.isfinite(a).all()]
+            whose = f"of client {bad[0]!r} " if bad else ""
+            raise ValueError(f"average: {key} {whose}is not finite")
+    return means
 
 
 class Memory:
@@ -32,7 +63,7 @@ class Memory:
     ({'w': array([3.5], dtype=float32)}, {'a': 0.75, 'b': 0.25})
     """
 
-    def __init__(self, forget_after: int, server_rate: float = 1.0) -> None:
+    def __init__(self, forget_after: int = 50, server_rate: float = 1.0) -> None:
         if forget_after < 1:
             raise ValueError(f"forget_after: must be at least 1, is {forget_after}")
         if not 0.0 < server_rate < math.inf:
@@ -40,11 +71,11 @@ class Memory:
         self.forget_after = forget_after
         self.server_rate = server_rate
         #: The updates, by client and name of the array.
-        self.updates: dict[str, Arrays] = {}
+        self.updates: dict[Any, Arrays] = {}
         #: The round of each update.
-        self.rounds: dict[str, int] = {}
+        self.rounds: dict[Any, int] = {}
         #: The latest round in which each client was there.
-        self.seen: dict[str, int] = {}
+        self.seen: dict[Any, int] = {}
 
     @property
     def bytes(self) -> int:
@@ -59,15 +90,15 @@ class Memory:
         """Begins again from nothing."""
         self.forget()
 
-    def meet(self, present: Collection[str], round_: int) -> None:
+    def meet(self, present: Collection[Any], round_: int) -> None:
         """Takes note of who is there in a round, and forgets who has been away for long."""
         for name in list(self.updates):
             if name in present:
                 self.seen[name] = round_
             elif round_ - self.seen[name] > self.forget_after:
-                del self.updates[name], self.rounds[name], self.seen[name]
+                self.drop(name)
 
-    def remember(self, name: str, arrays: Arrays, model: Arrays, round_: int) -> None:
+    def remember(self, name: Any, arrays: Arrays, model: Arrays, round_: int) -> None:
         """Puts a client's update in place of its older one; an error if it is not finite."""
         update = {}
         for key, array in arrays.items():
@@ -79,16 +110,32 @@ class Memory:
                 raise ValueError(f"update is not finite: {key}")
         self.updates[name], self.rounds[name], self.seen[name] = update, round_, round_
 
-    def shares(self, weights: Mapping[str, float]) -> dict[str, float]:
+    def put(self, name: Any, update: Arrays, model: Arrays, round_: int) -> None:
+        """As :meth:`remember`, for an update that is a difference already."""
+        kept = {
+            key: np.asarray(update[key]).astype(np.result_type(array.dtype, np.float32), copy=False)
+            for key, array in model.items()
+        }
+        self.updates[name], self.rounds[name], self.seen[name] = kept, round_, round_
+
+    def drop(self, name: Any) -> None:
+        """Forgets a client."""
+        for kept in (self.updates, self.rounds, self.seen):
+            kept.pop(name, None)
+
+    def shares(self, weights: Mapping[Any, float]) -> dict[Any, float]:
         """The weight of each remembered client; empty when none has a weight."""
         # By name, so that the order of arrival does not change the rounding.
-        names = sorted(name for name in self.updates if weights.get(name, 0.0) > 0.0)
+        names = sorted(
+            (name for name in self.updates if weights.get(name, 0.0) > 0.0),
+            key=lambda name: (str(name), repr(name)),
+        )
         total = float(np.sum([weights[name] for name in names]))
         return {name: weights[name] / total for name in names}
 
     def step(
-        self, model: Arrays, weights: Mapping[str, float]
-    ) -> tuple[Arrays | None, dict[str, float]]:
+        self, model: Arrays, weights: Mapping[Any, float]
+    ) -> tuple[Arrays | None, dict[Any, float]]:
         """The model one step further, and each client's share in the step.
 
         ``None`` when no remembered client has a weight, or when the step is not finite.

@@ -65,13 +65,25 @@ class Network:
         base: str | os.PathLike[str] = ".",
         **config: Any,
     ) -> None:
-        self._network = _fedcote.Network(
+        #: What it is made of, also by whoever gets it in a pickle.
+        self._made_of = (
             json.dumps(config, default=_plain),
             _check.count("clients", clients),
             _check.count("model_parameters", model_parameters),
             _check.seed(seed),
-            os.fspath(base),
+            os.path.abspath(base),
         )
+        self._network = _fedcote.Network(*self._made_of)
+
+    def __getstate__(self) -> tuple[str, int, int, int, str]:
+        return self._made_of
+
+    def __setstate__(self, made_of: tuple[str, int, int, int, str]) -> None:
+        self._made_of, self._network = made_of, _fedcote.Network(*made_of)
+
+    def __repr__(self) -> str:
+        kind = json.loads(self._made_of[0]).get("kind", "radio")
+        return f"<Network of {self.clients} clients, {kind}>"
 
     @property
     def clients(self) -> int:

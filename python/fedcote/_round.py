@@ -13,6 +13,8 @@ from flwr.serverapp import Grid
 from ._aggregate import average, npy_bytes, view
 from ._control import Control
 from ._memory import Arrays, Memory
+from ._optimizer import ServerOptimizer
+from ._privacy import Privacy, clipped, zeros
 from .client import RECORD
 
 
@@ -52,6 +54,12 @@ class Round:
     corrected: dict[str, frozenset[str]] = field(default_factory=dict)
     #: The weight of each client in the model's step.
     shares: dict[str, float] = field(default_factory=dict)
+    #: How many clients are connected.
+    clients: int = 0
+    #: The standard deviation of the noise in the model's step.
+    noise: float = 0.0
+    #: Whose update was taken for zero, and why, where rejecting it would disclose something.
+    zeroed: dict[str, str] = field(default_factory=dict)
 
     def arrived(self) -> list[str]:
         """Whose upload arrived in the latest attempt, in the order drawn."""
@@ -124,7 +132,8 @@ def _towards(array: np.ndarray, model: np.ndarray, factor: float) -> np.ndarray:
     if array.dtype.kind not in "fc":
         return array
     wide = np.result_type(array.dtype, np.float64)
-    return (model + (array.astype(wide) - model) * factor).astype(array.dtype)
+    scaled: np.ndarray = (model + (array.astype(wide) - model) * factor).astype(array.dtype)
+    return scaled
 
 
 def _read(record: ArrayRecord, model: Arrays) -> Arrays:
@@ -181,12 +190,37 @@ def next_model(
     bounds: Bounds,
     memory: Memory | None,
     round_: int,
+    privacy: Privacy | None = None,
+    optimizer: ServerOptimizer | None = None,
 ) -> ArrayRecord | None:
     """The model after a round: the average of what arrived, or a step by what is remembered.
 
     ``None`` leaves the model as it is. The outcomes say whose update was rejected.
     """
     model = {key: view(array.data) for key, array in current.arrays.items()}
+    base, found = model, None
+    if privacy is not None:
+        found = _private(updates, model, current, privacy, memory, round_)
+    else:
+        views, starts = _views(updates, model, current, bounds)
+        if memory is None:
+            found = _mean(views, current)
+        else:
+            lengths = {name: _length(updates[name]) for name in views}
+            base, found = _remember(views, starts, lengths, model, current, memory, round_)
+    if found and optimizer is not None:
+        if base is not model:
+            optimizer.clear()  # back to an older model
+        found = optimizer.step(base, found)
+        if found is None:
+            _blame_nobody(current)
+    return record(found) if found else None
+
+
+def _views(
+    updates: dict[str, RecordDict], model: Arrays, current: Round, bounds: Bounds
+) -> tuple[dict[str, Arrays], dict[str, Arrays]]:
+    """The arrays of each update within the bounds, and where each update starts."""
     views: dict[str, Arrays] = {}
     starts: dict[str, Arrays] = {}
     for name in current.drawn:
@@ -208,12 +242,67 @@ def next_model(
             views[name] = bounds.apply(arrays, starts[name])
         except ValueError as problem:
             current.outcomes[name] = Outcome(False, f"update is too long: {problem}")
+    return views, starts
+
+
+def _private(
+    updates: dict[str, RecordDict],
+    model: Arrays,
+    current: Round,
+    privacy: Privacy,
+    memory: Memory | None,
+    round_: int,
+) -> Arrays | None:
+    """The model, stepped by a mean with noise. No update has a say in who takes part."""
+    found: dict[str, Arrays] = {}
+    for name in updates:
+        try:
+            problem = check_update(updates[name], current.arrays)
+            if problem is not None:
+                raise ValueError(problem)
+            arrays = _read(next(iter(updates[name].array_records.values())), model)
+            update = clipped(arrays, model, privacy.clip)
+            if update is None:
+                raise ValueError("update is not finite")
+            found[name] = update
+        except ValueError as problem:
+            current.zeroed[name] = str(problem)
+            found[name] = zeros(model)
+    if not found:
+        return None
+    held, rate = found, 1.0
     if memory is None:
-        found = _mean(views, current)
+        total = sum(current.drawn[name] for name in found)
+        shares = {name: current.drawn[name] / total for name in current.drawn if name in found}
     else:
-        lengths = {name: _length(updates[name]) for name in views}
-        found = _remember(views, starts, lengths, model, current, memory, round_)
-    return record(found) if found else None
+        for name, update in found.items():
+            memory.put(name, {**_whole_zeros(model), **update}, model, round_)
+        held, rate = memory.updates, memory.server_rate
+        shares = memory.shares(current.target)
+    if not shares:
+        return None
+    equal = min(sum(current.drawn.values()), current.clients)
+    current.shares = privacy.bounded(shares, equal)
+    current.noise = privacy.noise_multiplier * privacy.sensitivity(current.shares)
+    released = privacy.release(model, held, current.shares, rate)
+    if released is None:
+        _blame_nobody(current)
+    return released
+
+
+def _whole_zeros(model: Arrays) -> Arrays:
+    return {
+        key: np.zeros(array.shape, np.result_type(array.dtype, np.float32))
+        for key, array in model.items()
+        if array.dtype.kind not in "fc"
+    }
+
+
+def _blame_nobody(current: Round) -> None:
+    """Updates are finite, but huge. Whose fault it is cannot be told."""
+    current.shares = {}
+    for name in current.arrived():
+        current.outcomes[name] = Outcome(False, "the model would not be finite", counts=False)
 
 
 def _remember(
@@ -224,8 +313,8 @@ def _remember(
     current: Round,
     memory: Memory,
     round_: int,
-) -> Arrays | None:
-    """Remembers what arrived, and steps by all that is remembered."""
+) -> tuple[Arrays, Arrays | None]:
+    """Remembers what arrived, and steps by all that is remembered: from which model, and to which."""
     before = {}
     for name, arrays in views.items():
         remembered = memory.updates.get(name)
@@ -238,15 +327,12 @@ def _remember(
     if isinstance(memory, Control):
         calm = memory.watch(before, current.corrected, lengths, model, round_)
     if not current.arrived():
-        return None
+        return model, None
     stepped, current.shares = memory.step(calm or model, current.target)
     if stepped is None and current.shares:
-        # Updates are finite, but huge. Whose fault it is cannot be told.
         memory.forget()
-        current.shares = {}
-        for name in current.arrived():
-            current.outcomes[name] = Outcome(False, "the model would not be finite", counts=False)
-    return calm if stepped is None else stepped
+        _blame_nobody(current)
+    return calm or model, calm if stepped is None else stepped
 
 
 def _mean(views: dict[str, Arrays], current: Round) -> Arrays | None:

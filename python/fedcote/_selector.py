@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import enum
 import json
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from . import _check, _fedcote
+from ._distinct import distinct
 from ._select import Selection, choices
 
 #: What names a client. Text and whole numbers survive saving.
 ClientId = Hashable
 
 _VERSION = 1
+
+#: The largest number of labels: solving takes memory of its square.
+MAX_CLASSES = 4096
+
+
+class _Gone(enum.Enum):
+    """Stands where a client was that is forgotten."""
+
+    GONE = enum.auto()
 
 
 class Selector:
@@ -79,18 +90,33 @@ class Selector:
         )
         if not isinstance(estimator, str):
             estimator = json.dumps(dict(estimator))
-        self._core = _fedcote.Core(_check.seed(seed), estimator, self._choices)
+        self._seed = _check.seed(seed)
+        self._core = _fedcote.Core(self._seed, estimator, self._choices)
         self._numbers: dict[ClientId, int] = {}
         self._ids: list[ClientId] = []
         self._ranks = np.empty(0, dtype=np.uint32)
         self._by_rank = np.empty(0, dtype=np.uint32)
         self._members: set[int] | None = None
         self._available: tuple[list[ClientId], np.ndarray] | None = None
+        self._classes = 0
+        self._attempt = 0
+        self._heard = False
+
+    def __repr__(self) -> str:
+        aim, clients = self._choices["aim"], len(self._numbers)
+        return (
+            f"<Selector for {aim}: {clients} clients, {self._classes} labels, round {self.round}>"
+        )
 
     @property
     def clients(self) -> list[ClientId]:
-        """All clients that were ever named."""
-        return list(self._ids)
+        """All clients that were ever named, and not forgotten."""
+        return [client for client in self._ids if client is not _Gone.GONE]
+
+    @property
+    def classes(self) -> int:
+        """The number of labels; 0 as long as nobody has told any."""
+        return self._classes
 
     @property
     def round(self) -> int:
@@ -116,7 +142,18 @@ class Selector:
                 f"client {clients[row]!r}: labels [{label}] must be 0 or from 1e-9 to 2^53, "
                 f"is {counts[row, label]}"
             )
+        if not 1 <= counts.shape[1] <= MAX_CLASSES:
+            raise ValueError(
+                f"labels: there must be from 1 to {MAX_CLASSES} classes, found {counts.shape[1]}"
+            )
+        if self._classes and counts.shape[1] != self._classes and clients:
+            raise ValueError(
+                f"client {clients[0]!r}: labels must be {self._classes} numbers, as of the other "
+                f"clients, found {counts.shape[1]}"
+            )
         self._core.set_labels(self._number(clients), counts)
+        if clients:
+            self._classes = counts.shape[1]
 
     def set_failure(self, client: ClientId, failure: float | None) -> None:
         """Gives a client's failure probability, in place of the estimate; ``None`` takes it back."""
@@ -129,6 +166,25 @@ class Selector:
     def observe(self, client: ClientId, arrived: bool) -> None:
         """Says whether a client's upload arrived in the current round."""
         self._core.observe(int(self._number([client])[0]), bool(arrived))
+        self._heard |= bool(arrived)
+
+    def observe_many(self, arrived: Mapping[Any, bool]) -> None:
+        """As :meth:`observe` for many clients at once: whether the upload of each arrived."""
+        for client, one in arrived.items():
+            self.observe(client, one)
+
+    def forget(self, client: ClientId) -> None:
+        """Forgets a client: its labels, its history, its name. It may come back as a new one."""
+        if client not in self._numbers:
+            raise ValueError(f"forget: client {client!r} is unknown")
+        number = self._numbers.pop(client)
+        self._ids[number] = _Gone.GONE
+        if self._classes:
+            # All 0: not told.
+            gone = np.zeros((1, self._classes))
+            self._core.set_labels(np.array([number], dtype=np.uint32), gone)
+        self._ranks = np.empty(0, dtype=np.uint32)
+        self._members = self._available = None
 
     def failure(self, client: ClientId) -> float:
         """A client's failure probability: as given, or as estimated by now."""
@@ -136,7 +192,7 @@ class Selector:
 
     def failures(self, clients: Iterable[ClientId] | None = None) -> np.ndarray:
         """Failure probabilities of the clients, by default of all."""
-        return self._core.failures(self._number(self._ids if clients is None else list(clients)))
+        return self._core.failures(self._number(self.clients if clients is None else list(clients)))
 
     def select(
         self,
@@ -145,6 +201,7 @@ class Selector:
         *,
         again: bool = False,
         remembered: Iterable[ClientId] = (),
+        distinct: bool = False,
     ) -> list[tuple[ClientId, int]]:
         """Draws clients for the next round.
 
@@ -160,6 +217,11 @@ class Selector:
         remembered
             Clients that count in the average whether they are available or not: those
             whose latest update the server remembers.
+        distinct
+            Draw nobody twice: ``selected`` different clients, or all if there are fewer, each
+            once. A client whose probability would be above one draw is always among them. For a
+            server that remembers, which weighs by :meth:`weights`; where draws are weights, as in
+            a plain mean, those who hold much data count too little then.
 
         Returns
         -------
@@ -167,7 +229,7 @@ class Selector:
             Distinct clients, each with how often it was drawn: its weight in the average.
         """
         selected = _check.count("selected", selected)
-        available = list(self._ids if available is None else available)
+        available = list(self.clients if available is None else available)
         if not available:
             raise ValueError("clients: there must be at least one client")
         remembered = list(remembered)
@@ -175,19 +237,62 @@ class Selector:
         present = np.ones(len(numbers), dtype=bool)
         if remembered:
             present = np.isin(numbers, self._number(available))
+        began = self._core.round() > 0
         drawn, counts = self._core.select(numbers, present, selected, again)
-        self._members = None
+        self._attempt = self._attempt + 1 if again and began else 0
+        self._members, self._heard = None, False
+        if distinct:
+            drawn = self._distinct(selected)
+            counts = np.ones(len(drawn), dtype=np.uint32)
         ids = map(self._ids.__getitem__, drawn.tolist())
         return list(zip(ids, counts.tolist(), strict=True))
 
+    def _distinct(self, selected: int) -> np.ndarray:
+        """As many different clients, by the probabilities of the latest selection."""
+        found, clients = self._core.solution(), self._core.selected_from()
+        if found is None or clients is None:  # never after a selection
+            raise ValueError("select: there is no selection")
+        key = [self._seed, self._core.round(), self._attempt]
+        places = distinct(found["selection"], selected, np.random.default_rng(key))
+        drawn: np.ndarray = clients[places]
+        return drawn
+
+    def attempts(
+        self, available: Iterable[ClientId] | None, selected: int, most: int = 3, **options: Any
+    ) -> Iterator[list[tuple[ClientId, int]]]:
+        """Draws for a round, and again as long as nothing arrives, at most ``most`` times.
+
+        Observe who arrived before the next turn of the loop::
+
+            for drawn in selector.attempts(clients, 10):
+                updates = ask(drawn)
+                selector.observe_many({client: client in updates for client, _ in drawn})
+        """
+        available = self.clients if available is None else list(available)
+        for attempt in range(most):
+            yield self.select(available, selected, again=attempt > 0, **options)
+            if self._heard:
+                return
+
+    def weights(self) -> dict[ClientId, float]:
+        """The weights that the latest :meth:`select` aims at, by client; they sum to one.
+
+        A server that remembers everyone's latest update averages by them; see
+        :class:`fedcote.Memory`.
+        """
+        found, clients = self._core.solution(), self._core.selected_from()
+        if found is None or clients is None:
+            raise ValueError("weights: call select first")
+        ids = map(self._ids.__getitem__, clients.tolist())
+        return dict(zip(ids, found["target"].tolist(), strict=True))
+
     def solution(self) -> Selection | None:
         """The probabilities that the latest :meth:`select` drew from, and what they lead to."""
-        found = self._core.solution()
-        if found is None:
+        found, clients = self._core.solution(), self._core.selected_from()
+        if found is None or clients is None:
             return None
-        clients = self._core.selected_from().tolist()
         found["warnings"] = tuple(found["warnings"])
-        return Selection(ids=tuple(str(self._ids[client]) for client in clients), **found)
+        return Selection(ids=tuple(str(self._ids[client]) for client in clients.tolist()), **found)
 
     def label_divergence(self, arrived: Mapping[Any, float]) -> float:
         """χ² between the labels of an aggregate of these clients, with these weights, and all labels.
@@ -207,7 +312,7 @@ class Selector:
 
     def state(self) -> dict[str, Any]:
         """Everything needed to go on later, as data that JSON can hold."""
-        for client in self._ids:
+        for client in self._numbers:
             if type(client) not in (str, int):
                 raise ValueError(
                     f"state: client {client!r} must be named by text or a whole number"
@@ -219,7 +324,7 @@ class Selector:
             "version": _VERSION,
             "round": core.pop("round"),
             "attempt": core.pop("attempt"),
-            "ids": list(self._ids),
+            "ids": [None if client is _Gone.GONE else client for client in self._ids],
             "core": {**core, "choices": dict(self._choices)},
         }
 
@@ -230,16 +335,29 @@ class Selector:
             if version != _VERSION:
                 raise ValueError(f"state: version {version!r} is unknown, expected {_VERSION}")
             saved = {**state["core"], "round": state["round"], "attempt": state["attempt"]}
-            ids, chosen = list(state["ids"]), dict(saved["choices"])
+            chosen = dict(saved["choices"])
+            ids = [_Gone.GONE if client is None else client for client in state["ids"]]
             core = _fedcote.Core.restored(json.dumps(saved), chosen)
+            seed, classes, attempt = saved["seed"], saved["classes"], saved["attempt"]
         except (KeyError, TypeError) as problem:
             raise ValueError(f"state: {problem!r} is missing or wrong") from None
-        if len(ids) != len(core) or len(set(ids)) != len(ids):
+        numbers = {client: number for number, client in enumerate(ids) if client is not _Gone.GONE}
+        if len(ids) != len(core) or len(numbers) + ids.count(_Gone.GONE) != len(ids):
             raise ValueError("state: the numbers of clients disagree")
         self._core, self._choices = core, chosen
-        self._ids, self._numbers = ids, {client: number for number, client in enumerate(ids)}
+        self._seed, self._classes, self._attempt = int(seed), int(classes), int(attempt)
+        self._ids, self._numbers = ids, numbers
         self._ranks = np.empty(0, dtype=np.uint32)
         self._members = self._available = None
+        self._heard = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies and pickles; the latest solution is worked out by the next :meth:`select`."""
+        return {**self.__dict__, "_core": self._core.state(), "_members": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        core = _fedcote.Core.restored(state["_core"], state["_choices"])
+        self.__dict__.update(state, _core=core)
 
     def _number(self, clients: list[ClientId]) -> np.ndarray:
         """The clients' numbers; newcomers get one."""

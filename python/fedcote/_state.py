@@ -21,45 +21,53 @@ def write(
     arrays: Arrays,
     updates: Mapping[str, tuple[int, Arrays]],
     calm: tuple[int, Arrays] | None = None,
+    moments: Mapping[str, Arrays] | None = None,
 ) -> None:
-    """Writes state, the model's arrays, remembered updates by client, and the last calm model.
+    """Writes state, the model's arrays, remembered updates by client, the last calm model, and the
+    moments of the server's optimiser.
 
     Updates and the calm model come with their rounds: those that the old state names are not
     written again. Whoever reads finds the old state or the new one, never a mixture.
     """
     previous = _named(file)
     file.parent.mkdir(parents=True, exist_ok=True)
-    model = f"{file.stem}.round-{state['round']}.npz"
+    model = f"{file.name}.round-{state['round']}.npz"
     _write_arrays(file.with_name(model), arrays)
     names = {}
     for client, (round_, update) in updates.items():
         # Clients may be called anything, files may not.
         digest = hashlib.sha256(client.encode()).hexdigest()[:24]
-        names[client] = f"{file.stem}.update-{digest}.round-{round_}.npz"
+        names[client] = f"{file.name}.update-{digest}.round-{round_}.npz"
         if names[client] not in previous:
             _write_arrays(file.with_name(names[client]), update)
     calm_name = None
     if calm is not None:
-        calm_name = f"{file.stem}.calm.round-{calm[0]}.npz"
+        calm_name = f"{file.name}.calm.round-{calm[0]}.npz"
         if calm_name not in previous:
             _write_arrays(file.with_name(calm_name), calm[1])
+    moment_names = {}
+    for moment, values in (moments or {}).items():
+        moment_names[moment] = f"{file.name}.{moment}.round-{state['round']}.npz"
+        _write_arrays(file.with_name(moment_names[moment]), values)
     document = {
         **state,
         "arrays": model,
         "array_names": list(arrays),
         "updates": names,
         "calm": calm_name,
+        "moments": moment_names,
+        "moment_arrays": list(next(iter((moments or {}).values()), {})),
     }
     with _replacing(file) as stream:
         stream.write(json.dumps(document).encode())
-    for old in previous - {model, calm_name, *names.values()}:
+    for old in previous - {model, calm_name, *names.values(), *moment_names.values()}:
         file.with_name(old).unlink(missing_ok=True)
 
 
 def read(
     file: Path,
-) -> tuple[dict[str, Any], Arrays, dict[str, Arrays], Arrays | None] | None:
-    """State, the model's arrays, remembered updates and the calm model if there is one.
+) -> tuple[dict[str, Any], Arrays, dict[str, Arrays], Arrays | None, dict[str, Arrays]] | None:
+    """State, the model's arrays, remembered updates, the calm model if there is one, and moments.
 
     ``None`` when there is no such file.
     """
@@ -77,6 +85,10 @@ def read(
         if state.get("calm") is not None:
             reading = file.with_name(state["calm"])
             calm = _read_arrays(reading, names)
+        moments = {}
+        for moment, name in state.get("moments", {}).items():
+            reading = file.with_name(name)
+            moments[moment] = _read_arrays(reading, state["moment_arrays"])
     except FileNotFoundError:
         if reading == file:
             return None
@@ -89,7 +101,7 @@ def read(
             f"{reading}: is no state of a federation, or damaged ({problem or type(problem).__name__}); "
             f"restore it from a copy, or move {file} away to start again from nothing"
         ) from None
-    return state, arrays, updates, calm
+    return state, arrays, updates, calm, moments
 
 
 def _named(file: Path) -> set[str]:
@@ -97,6 +109,7 @@ def _named(file: Path) -> set[str]:
     try:
         state = json.loads(file.read_bytes())
         named = {state["arrays"], *state["updates"].values(), state.get("calm")}
+        named.update(state.get("moments", {}).values())
         return {name for name in named if name is not None}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return set()

@@ -13,7 +13,6 @@ and :mod:`fedcote.client` in the ClientApp.
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -32,11 +31,15 @@ from ._aggregate import view
 from ._control import ARRIVALS, SHUT, Control
 from ._directory import Directory, message
 from ._memory import Arrays, Memory
+from ._optimizer import Adam, Momentum, ServerOptimizer, Yogi
+from ._options import optimizer_of, privacy_of, refuse_mixture
+from ._report import client_metrics, report, round_metrics, short
 from ._round import Bounds, Outcome, Round, check_update, next_model, record
 from ._selector import Selector
+from ._wireless import ATTEMPT, WirelessGrid, wireless_mod
 from .client import CORRECTION
 
-__all__ = ["FedCote"]
+__all__ = ["Adam", "FedCote", "Momentum", "WirelessGrid", "Yogi", "wireless_mod"]
 
 log = logging.getLogger("flwr")
 
@@ -70,6 +73,17 @@ class FedCote(FedAvg):
         was calm. With deep networks it stays 0 or returns to it.
     server_rate
         What the model's step is multiplied by, for memory and control only.
+    server_optimizer
+        ``"adam"``, ``"yogi"``, ``"momentum"``, or an object such as ``Adam(eta=0.1)``: a step of
+        that optimiser towards the aggregate, as of Flower's ``FedAdam``, ``FedYogi`` and
+        ``FedAvgM``, in place of the aggregate itself.
+    noise_multiplier
+        Differential privacy of the model with respect to all updates of one client, together with
+        ``clip``: Gaussian noise of so many times the sensitivity, see :meth:`epsilon`. For mean
+        and memory.
+    max_share
+        With ``noise_multiplier``: the share in a step that one client may have at most, from which
+        the sensitivity follows. Default: twice an equal share.
     aim
         What selection is for: ``"appearance"``, that the labels of what arrives are right (the
         default of the mean), or ``"freshness"``, that what is remembered does not grow old (the
@@ -91,6 +105,8 @@ class FedCote(FedAvg):
         asked when they are first seen.
     query_attempts
         How often a client that does not tell its labels is asked.
+    classes
+        How many labels there are. Default: what most of the first clients say.
     max_attempts
         How often to draw in a round in which nothing arrives.
     max_norm
@@ -101,22 +117,30 @@ class FedCote(FedAvg):
         The same, but a longer update is scaled down to the bound and counts as arrived.
     ignored_errors
         Codes of errors that say nothing about the client, and do not count as its failures.
-    **fedavg
-        Everything that ``FedAvg`` takes.
+    *fedavg, **fedavg_options
+        Everything that ``FedAvg`` takes, in its order or by name.
 
     A client that is drawn several times gets one message; in a mean its update then weighs as much
     as its draws. Updates that are not finite, or do not fit the model, are rejected and count as
     failures. Metrics of clients are averaged as ``FedAvg`` does, by ``weighted_by_key``.
     """
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Refuses mixtures with strategies that would silently not run, or leave this one out."""
+        super().__init_subclass__(**options)
+        refuse_mixture(cls, FedCote)
+
     def __init__(
         self,
-        *,
+        *fedavg: Any,
         selected: int | None = None,
         seed: int = 0,
         aggregation: str = "mean",
         correction: float | str = "auto",
         server_rate: float = 1.0,
+        server_optimizer: str | ServerOptimizer | None = None,
+        noise_multiplier: float | None = None,
+        max_share: float | None = None,
         aim: str | None = None,
         draws: str | None = None,
         forget_after: int = 50,
@@ -129,13 +153,14 @@ class FedCote(FedAvg):
         state_file: str | Path | None = None,
         query_timeout: float = 60.0,
         query_attempts: int = 3,
+        classes: int | None = None,
         max_attempts: int = 3,
         max_norm: float | None = None,
         clip: float | None = None,
         ignored_errors: Iterable[int] = APP_ERRORS,
-        **fedavg: Any,
+        **fedavg_options: Any,
     ) -> None:
-        super().__init__(**fedavg)
+        super().__init__(*fedavg, **fedavg_options)
         if selected is not None and selected < 1:
             raise ValueError(f"selected: must be from 1 to 1000000000, is {selected}")
         if max_attempts < 1:
@@ -162,6 +187,8 @@ class FedCote(FedAvg):
                 if aggregation == "memory"
                 else Control(forget_after, server_rate, correction)
             )
+        self.optimizer = optimizer_of(server_optimizer, server_rate)
+        self.privacy = privacy_of(noise_multiplier, max_share, clip, max_norm, aggregation)
         if threshold is None:
             # Who is remembered may come rarely.
             threshold = 0.85 if aggregation == "mean" else 0.95
@@ -180,15 +207,15 @@ class FedCote(FedAvg):
             efficiency=efficiency,
         )
         self.state_file = None if state_file is None else Path(state_file)
-        self.directory = Directory(self.selector, query_timeout, query_attempts)
+        self.directory = Directory(self.selector, query_timeout, query_attempts, classes)
         self.max_attempts = max_attempts
         self.bounds = Bounds(max_norm, clip)
         self.ignored_errors = frozenset(ignored_errors)
         #: What happened, a dictionary per round.
         self.history: list[dict[str, Any]] = []
-        self._silent: set[int] = set()
         self._warned: set[str] = set()
         self._done = 0
+        self._begun = False
         self._timeout: float | None = 3600.0
         self._round: Round | None = None
 
@@ -205,10 +232,11 @@ class FedCote(FedAvg):
         evaluate_fn: Callable[[int, ArrayRecord], MetricRecord | None] | None = None,
     ) -> Result:
         """As ``FedAvg.start``; with a state file, the rounds that are left."""
-        self._timeout = timeout
         self._done = 0  # unless a file says otherwise; estimates stay
         if self.memory is not None:
             self.memory.clear()
+        if self.optimizer is not None:
+            self.optimizer.clear()
         arrays = self._load(initial_arrays) or initial_arrays
         done = self._done
         if done:
@@ -219,15 +247,19 @@ class FedCote(FedAvg):
         def evaluate(server_round: int, arrays: ArrayRecord) -> MetricRecord | None:
             return evaluate_fn(done + server_round, arrays) if evaluate_fn else None
 
-        result = super().start(
-            grid,
-            arrays,
-            max(0, num_rounds - done),
-            timeout,
-            train_config,
-            evaluate_config,
-            evaluate if evaluate_fn else None,
-        )
+        self.begin(timeout)
+        try:
+            result = super().start(
+                grid,
+                arrays,
+                max(0, num_rounds - done),
+                timeout,
+                train_config,
+                evaluate_config,
+                evaluate if evaluate_fn else None,
+            )
+        finally:
+            self._begun = False
         if not result.arrays:
             result.arrays = arrays
         for metrics in (
@@ -240,6 +272,23 @@ class FedCote(FedAvg):
             metrics.update(shifted)
         return result
 
+    def begin(self, timeout: float | None = 3600.0) -> None:
+        """Allows a loop of your own to call :meth:`configure_train` and :meth:`aggregate_train`.
+
+        :meth:`start` does so by itself. ``timeout`` is how long replies are waited for.
+        """
+        self._timeout, self._begun = timeout, True
+
+    def epsilon(self, delta: float = 1e-5) -> float:
+        """ε of the (ε, δ)-differential privacy of all models released so far.
+
+        For the client that it is largest for, compared with updates of zero in place of all of its
+        updates; with any other updates in their place it is as of twice as many sensitivities.
+        """
+        if self.privacy is None:
+            raise ValueError("epsilon: without noise_multiplier there is no differential privacy")
+        return self.privacy.epsilon(delta)
+
     def state(self) -> dict[str, Any]:
         """Everything but the model and the updates in memory, as data that JSON can hold."""
         return {
@@ -248,7 +297,8 @@ class FedCote(FedAvg):
             "selector": self.selector.state(),
             "directory": self.directory.state(),
             "memory": None if self.memory is None else self.memory.state(),
-            "silent": sorted(self._silent),
+            "optimizer": None if self.optimizer is None else self.optimizer.state(),
+            "privacy": None if self.privacy is None else self.privacy.state(),
             "history": self.history[-100:],
         }
 
@@ -257,11 +307,12 @@ class FedCote(FedAvg):
         state: Mapping[str, Any],
         updates: Mapping[str, Arrays] | None = None,
         calm: Arrays | None = None,
+        moments: Mapping[str, Arrays] | None = None,
     ) -> None:
         """Goes on from a saved :meth:`state`; the options must be those it was saved with.
 
         ``updates`` is what ``memory.updates`` was then; without it nothing is remembered. ``calm``
-        is the model in ``memory.calm``, if there was one.
+        is the model in ``memory.calm``, if there was one, ``moments`` the optimiser's arrays.
         """
         try:
             if state["aggregation"] != self.aggregation:
@@ -284,7 +335,16 @@ class FedCote(FedAvg):
                     self.memory.restore(state["memory"], updates, calm)
                 elif updates is not None:
                     self.memory.restore(state["memory"], updates)
-            self._silent = set(state["silent"])
+            for part, ours_now in (("optimizer", self.optimizer), ("privacy", self.privacy)):
+                if (state.get(part) is None) != (ours_now is None):
+                    raise ValueError(
+                        f"state: was saved {'with' if ours_now is None else 'without'} {part}; use "
+                        "the same options, or start again from nothing"
+                    )
+            if self.optimizer is not None:
+                self.optimizer.restore(state["optimizer"], moments or {})
+            if self.privacy is not None:
+                self.privacy.restore(state["privacy"])
             self.history = list(state["history"])
             self._done = int(state["round"])
         except (KeyError, TypeError, AttributeError) as problem:
@@ -294,12 +354,12 @@ class FedCote(FedAvg):
         found = None if self.state_file is None else _state.read(self.state_file)
         if found is None:
             return None
-        state, arrays, updates, calm = found
+        state, arrays, updates, calm, moments = found
         shapes = {name: tuple(array.shape) for name, array in initial.items()}
         for found_arrays in (arrays, *updates.values(), *([] if calm is None else [calm])):
             if {name: array.shape for name, array in found_arrays.items()} != shapes:
                 raise ValueError(f"{self.state_file}: holds another model; move it away")
-        self.restore(state, updates, calm)
+        self.restore(state, updates, calm, moments)
         return ArrayRecord({name: Array(array) for name, array in arrays.items()})
 
     def _save(self, arrays: ArrayRecord) -> None:
@@ -311,7 +371,8 @@ class FedCote(FedAvg):
                 updates = {name: (rounds[name], kept) for name, kept in self.memory.updates.items()}
             if isinstance(self.memory, Control):
                 calm = self.memory.calm
-            _state.write(self.state_file, self.state(), model, updates, calm)
+            moments = {} if self.optimizer is None else self.optimizer.arrays
+            _state.write(self.state_file, self.state(), model, updates, calm, moments)
 
     # ------------------------------------------------------------------ training
 
@@ -321,6 +382,13 @@ class FedCote(FedAvg):
         """Asks newcomers for their labels, draws clients, and makes one message for each."""
         if self.fraction_train == 0.0:
             return []
+        if not self._begun:
+            raise RuntimeError(
+                "FedCote: another strategy, or a loop of your own, calls configure_train. Flower's "
+                "DifferentialPrivacy… wrappers lose their guarantee around FedCote: use "
+                "FedCote(clip=…, noise_multiplier=…) without a wrapper. Otherwise call "
+                "strategy.start, or in a loop of your own strategy.begin(timeout) first"
+            )
         config["server-round"] = self._done + 1
         self._round = Round(grid, arrays, config)
         return self._draw(self._round, again=False)
@@ -340,9 +408,15 @@ class FedCote(FedAvg):
             model, contents = self._judge(current, list(replies))
         self._round = None
         self._done += 1
-        self.history.append(self._report(current))
+        self.history.append(
+            report(current, self._done, self.selector, self.memory, self.privacy is not None)
+        )
         self._save(current.arrays if model is None else model)
-        return model, self._metrics(contents)
+        metrics = client_metrics(contents, self.weighted_by_key, self.train_metrics_aggr_fn)
+        if self.privacy is not None:
+            metrics["fedcote-epsilon"] = self.epsilon()
+        metrics.update(round_metrics(self.history[-1]))
+        return model, metrics
 
     def configure_evaluate(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
@@ -352,8 +426,24 @@ class FedCote(FedAvg):
             return []
         return super().configure_evaluate(self._done, arrays, config, grid)
 
+    def aggregate_evaluate(
+        self, server_round: int, replies: Iterable[Message]
+    ) -> MetricRecord | None:
+        """As ``FedAvg``, of the replies that fit together: clients may answer anything."""
+        contents = []
+        for reply in replies:
+            if reply.has_error():
+                reason = short(reply.error.reason)
+                log.info("fedcote: evaluation failed: error %d: %s", reply.error.code, reason)
+            else:
+                contents.append(reply.content)
+        found = client_metrics(contents, self.weighted_by_key, self.evaluate_metrics_aggr_fn)
+        return found or None
+
     def _draw(self, current: Round, again: bool) -> list[Message]:
         """Draws clients for a round and makes their messages."""
+        for name in self.directory.retired(current.grid):
+            self._forget(name)
         nodes = self.directory.nodes(current.grid, self.min_available_nodes)
         selected = self.selected or max(int(len(nodes) * self.fraction_train), self.min_train_nodes)
         remembered: Iterable[str] = ()
@@ -369,6 +459,11 @@ class FedCote(FedAvg):
             for warning in set(found.warnings) - self._warned:
                 self._warned.add(warning)
                 log.warning("fedcote: %s", warning)
+        current.clients = len(nodes)
+        current.config[ATTEMPT] = current.attempts
+        if self.privacy is not None:
+            # What Flower's fixedclipping_mod asks for.
+            current.config["clipping_norm"] = self.privacy.clip
         current.attempts += 1
         current.drawn = {str(name): count for name, count in drawn}
         current.outcomes, current.corrections, current.corrected = {}, {}, {}
@@ -402,22 +497,23 @@ class FedCote(FedAvg):
             if reply.has_error():
                 code, reason = reply.error.code, reply.error.reason
                 counts = code not in self.ignored_errors
-                current.outcomes[name] = Outcome(False, f"error {code}: {reason}", counts)
+                current.outcomes[name] = Outcome(False, f"error {code}: {short(reason)}", counts)
+                log.debug("fedcote: client %s failed: error %d: %s", name, code, reason)
                 continue
-            problem = check_update(reply.content, current.arrays)
+            # With privacy an odd update counts as one of zero: who takes part must not tell.
+            problem = check_update(reply.content, current.arrays) if self.privacy is None else None
             current.outcomes[name] = Outcome(problem is None, problem or "arrived")
             if problem is None:
                 updates[name] = reply.content
-        model = next_model(updates, current, self.bounds, self.memory, self._done + 1)
-        for name, sent in current.sent.items():
-            node = sent.metadata.dst_node_id
-            if name not in current.outcomes:
-                # A node handles one message after the other: silence right after a silence is no news.
-                news = node not in self._silent
-                current.outcomes[name] = Outcome(False, "no reply in time", news)
-                self._silent.symmetric_difference_update({node})
-            else:
-                self._silent.discard(node)
+        self._excuse(current)
+        model = next_model(
+            updates, current, self.bounds, self.memory, self._done + 1, self.privacy, self.optimizer
+        )
+        for name in current.sent:
+            # Every silence counts: the probability that is wanted is that of an answer in time.
+            current.outcomes.setdefault(name, Outcome(False, "no reply in time"))
+        for name, reason in current.zeroed.items():
+            log.warning("fedcote: the update of client %s counts as zero: %s", name, reason)
         for name, outcome in current.outcomes.items():
             if outcome.counts:
                 self.selector.observe(name, outcome.arrived)
@@ -436,6 +532,31 @@ class FedCote(FedAvg):
             )
         arrived = current.arrived()
         return model, [updates[name] for name in arrived]
+
+    def _excuse(self, current: Round) -> None:
+        """Does not blame clients for a record that the app does not know under its name."""
+        failed = [one for one in current.outcomes.values() if not one.arrived]
+        for key in (self.arrayrecord_key, self.configrecord_key):
+            unknown = [
+                one for one in failed if "KeyError" in one.reason and repr(key) in one.reason
+            ]
+            if unknown and len(unknown) == len(current.outcomes):
+                for outcome in unknown:
+                    outcome.counts = False
+                if key not in self._warned:
+                    self._warned.add(key)
+                    log.error(
+                        "fedcote: no ClientApp finds the record %r in its message (%s): pass "
+                        "arrayrecord_key= and configrecord_key= as the ClientApp reads them",
+                        key, unknown[0].reason,
+                    )  # fmt: skip
+
+    def _forget(self, name: str) -> None:
+        """Forgets a client that turned out to be another."""
+        if self.memory is not None:
+            self.memory.drop(name)
+        if name in self.selector.clients:
+            self.selector.forget(name)
 
     def _tell(self, current: Round, memory: Control) -> None:
         """Logs when corrections begin and end, and why they cannot begin."""
@@ -456,54 +577,6 @@ class FedCote(FedAvg):
                 "alone; reply with fedcote.client.Correction"
             )
 
-    def _report(self, current: Round) -> dict[str, Any]:
-        shares = current.shares
-        realised = self.selector.label_divergence(shares) if shares else math.nan
-        report = {
-            "round": self._done,
-            "attempts": current.attempts,
-            "drawn": current.drawn,
-            "arrived": current.arrived(),
-            "failed": current.failed,
-            "label_divergence": current.wanted,
-            "label_divergence_realised": None if math.isnan(realised) else realised,
-        }
-        if self.memory is not None:
-            report["remembered"] = len(self.memory.updates)
-            report["memory_bytes"] = self.memory.bytes
-        if isinstance(self.memory, Control):
-            report["corrected"] = [name for name in current.arrived() if name in current.corrected]
-            report["correction"] = current.scale
-        return report
-
-    def _metrics(self, contents: list[RecordDict]) -> MetricRecord:
-        report = self.history[-1]
-        weighed = [
-            content
-            for content in contents
-            if len(content.metric_records) == 1 and _weight(content, self.weighted_by_key) > 0
-        ]
-        metrics = MetricRecord()
-        try:
-            if weighed:
-                metrics = self.train_metrics_aggr_fn(weighed, self.weighted_by_key)
-        except Exception as problem:  # clients may report anything
-            log.warning("fedcote: metrics of clients cannot be averaged: %r", problem)
-        metrics["fedcote-drawn"] = len(report["drawn"])
-        metrics["fedcote-arrived"] = len(report["arrived"])
-        metrics["fedcote-attempts"] = report["attempts"]
-        metrics["fedcote-label-divergence"] = float(report["label_divergence"])
-        if report["label_divergence_realised"] is not None:
-            realised = float(report["label_divergence_realised"])
-            metrics["fedcote-label-divergence-realised"] = realised
-        if self.memory is not None:
-            metrics["fedcote-remembered"] = report["remembered"]
-            metrics["fedcote-memory-bytes"] = report["memory_bytes"]
-        if "corrected" in report:
-            metrics["fedcote-corrected"] = len(report["corrected"])
-            metrics["fedcote-correction"] = report["correction"]
-        return metrics
-
     def summary(self) -> None:
         """Logs the strategy's settings."""
         log.info("\t├──> FedCote: %s draws per round", self.selected or "as many as FedAvg's")
@@ -511,11 +584,13 @@ class FedCote(FedAvg):
         log.info("\t│\t├── remembers: %s", kept)
         if self.aggregation == "control":
             log.info("\t│\t├── sends corrections of local training")
+        if self.optimizer is not None:
+            log.info("\t│\t├── server optimiser: %r", self.optimizer)
+        if self.privacy is not None:
+            log.info(
+                "\t│\t├── differential privacy: noise multiplier %g, clip %g",
+                self.privacy.noise_multiplier,
+                self.privacy.clip,
+            )
         log.info("\t│\t└── state file: %s", self.state_file or "none")
         super().summary()
-
-
-def _weight(content: RecordDict, key: str) -> float:
-    """A reply's weight for metrics; zero if it has none."""
-    weight = next(iter(content.metric_records.values())).get(key, 0.0)
-    return float(weight) if isinstance(weight, (int, float)) and math.isfinite(weight) else 0.0

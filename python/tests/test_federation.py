@@ -134,7 +134,7 @@ def test_every_fault_is_survived(federation, folder):
         heard |= set(report["arrived"])
         assert report["remembered"] == len(heard)
     assert heard == {str(client) for client in range(CLIENTS)}
-    with np.load(state.with_name(f"state.round-{ROUNDS}.npz")) as model:
+    with np.load(state.with_name(f"state.json.round-{ROUNDS}.npz")) as model:
         parameters = sum(array.size for array in model.values())
     assert history[-1]["memory_bytes"] == CLIENTS * parameters * 4
     assert set(json.loads(state.read_text())["updates"]) == heard

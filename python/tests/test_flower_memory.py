@@ -246,7 +246,7 @@ def test_a_restart_changes_nothing(tmp_path):
     saved = json.loads(file.read_text())
     assert set(saved["updates"]) == set(first.memory.updates) and saved["memory"]["seen"]
     files = {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
-    assert set(files) == {"state.json", "state.round-3.npz", *saved["updates"].values()}
+    assert set(files) == {"state.json", "state.json.round-3.npz", *saved["updates"].values()}
 
     second = FedCote(**options, state_file=file)
     train(second, grid, 4)
@@ -255,7 +255,7 @@ def test_a_restart_changes_nothing(tmp_path):
     kept = set(saved["updates"].values()) & set(later["updates"].values())
     assert kept and all((tmp_path / name).stat().st_mtime_ns == files[name] for name in kept)
     assert {path.name for path in tmp_path.iterdir()} == {
-        "state.json", "state.round-4.npz", *later["updates"].values(),
+        "state.json", "state.json.round-4.npz", *later["updates"].values(),
     }  # fmt: skip
 
     third = FedCote(**options, state_file=file)
@@ -297,7 +297,7 @@ def test_damaged_updates_are_refused_by_name(tmp_path):
     good = update.read_bytes()
     for damaged in (b"", good[: len(good) // 2], good[:40] + b"?" + good[41:] + b"!" * 9):
         update.write_bytes(damaged)
-        with pytest.raises(ValueError, match=r"state\.update-\w+\.round-1\.npz: is no state"):
+        with pytest.raises(ValueError, match=r"state\.json\.update-\w+\.round-1\.npz: is no state"):
             train(FedCote(**MEMORY, state_file=file), Learning(LABELS), 2)
     np.savez(update, **{"array-0": np.zeros(5, np.float32), "array-1": np.zeros(())})
     with pytest.raises(ValueError, match=r"state\.json: holds another model"):

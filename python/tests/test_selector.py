@@ -1,6 +1,8 @@
 """`Selector`: draws, estimates, saving."""
 
+import copy
 import json
+import pickle
 
 import numpy as np
 import oracles
@@ -253,3 +255,152 @@ def test_who_is_remembered_has_a_weight_and_is_not_drawn(aim):
     np.testing.assert_allclose(found.selection, part / part.sum(), rtol=1e-12)
     # When only such are there as have no say, they are drawn all the same.
     assert selector.select("f", 3, remembered="abcde") == [("f", 3)]
+
+
+def test_clients_keep_their_own_ids():
+    """Regression: solution().ids are text, so weights had to be looked up by str(client)."""
+    selector = fedcote.Selector(seed=1, aim="freshness")
+    ids = [7, "seven", (7, 7)]
+    for client, counts in zip(ids, ([10, 0], [0, 10], [20, 20]), strict=True):
+        selector.set_labels(client, counts)
+    with pytest.raises(ValueError, match="call select first"):
+        selector.weights()
+    selector.select(ids, 2)
+    weights = selector.weights()
+    assert set(weights) == set(ids) and sum(weights.values()) == pytest.approx(1)
+    target = dict(zip(selector.solution().ids, selector.solution().target, strict=True))
+    assert {str(client): weight for client, weight in weights.items()} == target
+
+
+@pytest.mark.parametrize("how", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
+def test_selectors_can_be_copied(how):
+    labels = oracles.instance()[0]
+    selector = fedcote.Selector(seed=2)
+    ids = [("site", client) for client in range(6)]
+    selector.set_all_labels(ids, labels)
+    for round_ in range(5):
+        for client, _ in selector.select(ids, 4):
+            selector.observe(client, (client[1] + round_) % 3 > 0)
+    other = how(selector)
+    assert (
+        repr(other) == repr(selector) == "<Selector for appearance: 6 clients, 4 labels, round 5>"
+    )
+    for again in (True, False, False):
+        assert other.select(ids, 4, again=again) == selector.select(ids, 4, again=again)
+    other.observe(ids[0], False)
+    assert other.failure(ids[0]) > selector.failure(ids[0])
+
+
+def test_a_forgotten_client_is_new_when_it_comes_back():
+    labels = oracles.instance()[0]
+    selector = fedcote.Selector(seed=2)
+    selector.set_all_labels("abcdef", labels)
+    for _ in range(3):
+        selector.select("abcdef", 4)
+        selector.observe_many({"c": False, "d": True})
+    assert selector.failure("c") > 0.6 > 0.4 > selector.failure("d")
+    selector.forget("c")
+    assert selector.clients == list("abdef")
+    with pytest.raises(ValueError, match="'c' is unknown"):
+        selector.forget("c")
+    # As if it had never been: the same labels of all, the same draws.
+    never = fedcote.Selector(seed=2)
+    never.set_all_labels("abdef", labels[[0, 1, 3, 4, 5]])
+    for _ in range(3):
+        never.select("abdef", 4)
+        never.observe("d", True)
+    assert selector.select(None, 4) == never.select(None, 4)
+    np.testing.assert_array_equal(selector.solution().selection, never.solution().selection)
+    restored = fedcote.Selector()
+    restored.restore(json.loads(json.dumps(selector.state())))
+    assert restored.clients == selector.clients
+    assert restored.select(None, 4) == selector.select(None, 4)
+    assert pickle.loads(pickle.dumps(selector)).clients == list("abdef")
+    assert selector.failure("c") == 0.5
+    assert sorted(selector.clients) == list("abcdef")
+
+
+def test_nothing_arrived_so_draw_again():
+    selector = fedcote.Selector(seed=1)
+    turns = []
+    for drawn in selector.attempts(range(5), 3, most=4):
+        turns.append(drawn)
+        selector.observe_many({client: len(turns) == 3 for client, _ in drawn})
+    assert len(turns) == 3 and selector.round == 1
+    assert len(list(selector.attempts(range(5), 3, most=4))) == 4  # nobody ever arrives
+    assert selector.round == 2
+
+
+def test_distinct_draws():
+    """Nobody twice, as many as asked for, each with the probability that it should have."""
+    selector = fedcote.Selector(seed=3, aim="freshness")
+    labels = np.array([[50, 5], [1, 9], [3, 3], [0, 8], [9, 1], [2, 2]])
+    selector.set_all_labels("abcdef", labels)
+    for client, failure in zip("abcdef", (0.1, 0.5, 0.0, 0.8, 0.3, 0.2), strict=True):
+        selector.set_failure(client, failure)
+    rounds = 4000
+    seen = dict.fromkeys("abcdef", 0)
+    for _ in range(rounds):
+        drawn = selector.select("abcdef", 3, distinct=True)
+        assert len(drawn) == 3 and all(count == 1 for _, count in drawn)
+        for client, _ in drawn:
+            seen[client] += 1
+    # By hand: proportional to the selection, and 1 for whoever would have more.
+    share = dict(zip("abcdef", selector.solution().selection, strict=True))
+    sure = {"a"}
+    assert 3 * share["a"] > 1
+    rest = 2 / sum(value for client, value in share.items() if client not in sure)
+    for client, times in seen.items():
+        wanted = 1.0 if client in sure else rest * share[client]
+        assert wanted <= 1.0
+        assert abs(times / rounds - wanted) <= 5 * np.sqrt(wanted * (1 - wanted) / rounds) + 1e-12
+    assert len(selector.select("abcdef", 50, distinct=True)) == 6
+    again = pickle.loads(pickle.dumps(selector))
+    assert again.select("abcdef", 2, distinct=True) == selector.select("abcdef", 2, distinct=True)
+
+
+def test_refused_labels_leave_no_ghost():
+    """Regression: a client whose labels were refused was numbered before the check; 40,000 labels
+    ended the process.
+    """
+    selector = fedcote.Selector(seed=1)
+    selector.set_labels("a", [1, 2])
+    for wrong in ([1], [1, 2, 3], [], [1] * 40_000):
+        with pytest.raises(ValueError, match="labels"):
+            selector.set_labels("b", wrong)
+    assert selector.clients == ["a"]
+    with pytest.raises(ValueError, match="4096"):
+        fedcote.Selector().set_labels("a", [1] * 40_000)
+
+
+def test_the_average_by_draws():
+    updates = {"a": {"w": np.float32([1, 2])}, "b": {"w": np.float32([5, 6])}}
+    found = fedcote.average(updates, dict([("a", 3), ("b", 1), ("c", 2)]))
+    np.testing.assert_array_equal(found["w"], np.float32([2, 3]))
+    assert found["w"].dtype == np.float32
+    with pytest.raises(ValueError, match="client 'b'"):
+        fedcote.average({**updates, "b": {"w": np.float32([np.nan, 1])}}, {"a": 1, "b": 1})
+    with pytest.raises(ValueError, match="client 'b' are not those"):
+        fedcote.average({**updates, "b": {"w": np.float32([1])}}, {"a": 1, "b": 1})
+    with pytest.raises(ValueError, match="no client"):
+        fedcote.average(updates, {"c": 1})
+
+
+def test_a_public_memory_with_any_ids():
+    selector, memory = fedcote.Selector(seed=1, aim="freshness"), fedcote.Memory(forget_after=3)
+    model = {"w": np.zeros(2, np.float32)}
+    for client in range(4):
+        selector.set_labels(client, [10, 10 * client])
+    for round_ in range(1, 6):
+        memory.meet(range(4), round_)
+        for client, _ in selector.select(range(4), 3, remembered=memory.updates):
+            selector.observe(client, True)
+            memory.remember(client, {"w": model["w"] + np.float32(client)}, model, round_)
+        stepped, shares = memory.step(model, selector.weights())
+        weights = selector.weights()
+        total = sum(weights[client] for client in memory.updates)
+        assert shares == pytest.approx({c: weights[c] / total for c in memory.updates})
+        mean = sum(share * client for client, share in shares.items())
+        np.testing.assert_allclose(stepped["w"], model["w"] + mean, rtol=1e-5)
+    memory.drop(0)
+    assert 0 not in memory.updates
