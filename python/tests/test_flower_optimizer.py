@@ -64,6 +64,8 @@ PAIRS = [
 @pytest.mark.parametrize(("ours", "theirs"), PAIRS, ids=[repr(pair[0]) for pair in PAIRS])
 def test_the_steps_are_those_of_flower(ours, theirs):
     found, expected = [], []
+    if "omentum" in repr(ours) and not hasattr(flower, "FedAvgM"):
+        pytest.skip("this version of Flower has no FedAvgM")
     for strategy, models in ((Everybody(server_optimizer=ours), found), (theirs(), expected)):
         strategy.start(
             Equal(LABELS), floats(), num_rounds=6, timeout=30,
@@ -144,7 +146,9 @@ REFUSED = [
 @pytest.mark.parametrize("first", [True, False])
 def test_mixtures_that_cannot_work_are_refused(name, first):
     """Regression: class X(FedCote, FedAdam) never ran Adam, X(Krum, FedCote) never observed."""
-    other = getattr(flower, name)
+    other = getattr(flower, name, None)
+    if other is None:
+        pytest.skip(f"this version of Flower has no {name}")
     with pytest.raises(TypeError, match="cannot be mixed"):
         type("Mixture", (FedCote, other) if first else (other, FedCote), {})
 

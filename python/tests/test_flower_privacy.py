@@ -229,6 +229,8 @@ WRAPPERS = [
 
 @pytest.mark.parametrize(("name", "arguments"), WRAPPERS)
 def test_flowers_wrappers_are_refused(name, arguments):
+    if not hasattr(flower, name):
+        pytest.skip(f"this version of Flower has no {name}")
     wrapper = getattr(flower, name)(FedCote(selected=4, fraction_evaluate=0.0), *arguments)
     with pytest.raises(RuntimeError, match=r"FedCote\(clip=…, noise_multiplier=…\)"):
         wrapper.start(FakeGrid(LABELS), initial(), num_rounds=1, timeout=30)

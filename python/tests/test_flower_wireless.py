@@ -44,7 +44,7 @@ class Apps(FakeGrid):
 
 def strategies():
     return [
-        FedAvg(fraction_evaluate=0.0),
+        FedAvg(fraction_evaluate=0.0, min_evaluate_nodes=0),
         FedCote(selected=6, seed=1, fraction_evaluate=0.0, max_attempts=4),
         FedCote(selected=6, seed=1, fraction_evaluate=0.0, aggregation="memory"),
     ]
@@ -132,12 +132,18 @@ def test_push_and_pull():
 def test_wrong_uses_say_so():
     with pytest.raises(ValueError, match="is none of the 2 of the network"):
         small = fedcote.Network(2, kind="fixed", failure=[0.0, 0.0])
-        asked(FedAvg(fraction_evaluate=0.0), WirelessGrid(FakeGrid(LABELS), small))
+        asked(
+            FedAvg(fraction_evaluate=0.0, min_evaluate_nodes=0),
+            WirelessGrid(FakeGrid(LABELS), small),
+        )
     with pytest.raises(ValueError, match="has no number for node"):
-        asked(FedAvg(fraction_evaluate=0.0), WirelessGrid(FakeGrid(LABELS), NETWORK, clients={}))
+        asked(
+            FedAvg(fraction_evaluate=0.0, min_evaluate_nodes=0),
+            WirelessGrid(FakeGrid(LABELS), NETWORK, clients={}),
+        )
     grid = Apps(LABELS, [wireless_mod(NETWORK, client_key="number")])
     with pytest.raises(ValueError, match="--node-config 'number=0'"):
-        asked(FedAvg(fraction_evaluate=0.0), grid)
+        asked(FedAvg(fraction_evaluate=0.0, min_evaluate_nodes=0), grid)
 
 
 def test_networks_travel():

@@ -23,6 +23,7 @@ Tests
   test rust            only format, lints, Rust, packages and documentation
   test browser         only the live page, the playground and the report in Chromium
   test python          only the Python package, with a real Flower federation on this machine
+  test nvflare         the example for NVFlare in its simulator, which `test` leaves out
   fuzz [RUNS]          the readers of files on damaged input, RUNS times each [default: 1000000]
   torture [N] [SEED]   N faults injected into runs: kills, full disks, damaged files, … [default: 500, seed 1]
 
@@ -55,6 +56,7 @@ fn main() -> ExitCode {
         ["test", "browser"] => timed("browser", browser::test),
         ["test", "rust"] => rust(),
         ["test", "python"] => timed("Python", python::run),
+        ["test", "nvflare"] => timed("NVFlare", python::nvflare),
         ["fuzz"] => fuzz("1000000"),
         ["fuzz", runs] => fuzz(runs),
         ["deny"] => deny(),

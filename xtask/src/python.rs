@@ -39,6 +39,41 @@ pub fn run() -> Result<(), String> {
     Ok(())
 }
 
+/// The example for NVFlare in its own simulator.
+pub fn nvflare() -> Result<(), String> {
+    let root = crate::root();
+    let folder = crate::target().join("python");
+    println!(
+        "Installs maturin and NVFlare from the Python package index into environments in {}",
+        folder.display()
+    );
+    fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let tools = Environment::new(&folder, "tools")?;
+    tools.install(&["maturin>=1.8,<2"])?;
+    let wheel = tools.wheel(root, &folder)?;
+    let environment = Environment::fresh(&folder, "nvflare")?;
+    environment.install(&[wheel.as_str(), "nvflare>=2.9"])?;
+    let mut job = Command::new(&environment.python);
+    job.args(["job.py", "--rounds", "10"]).current_dir(root.join("examples/nvflare"));
+    println!("$ {}", format!("{job:?}").replace('"', ""));
+    let ran = job.output().map_err(|error| format!("{job:?}: {error}"))?;
+    let text = String::from_utf8_lossy(&ran.stdout);
+    let accuracy = text.lines().rev().find_map(|line| {
+        line.strip_prefix("test accuracy after 10 rounds: ").and_then(|rest| rest.parse().ok())
+    });
+    match accuracy {
+        Some(accuracy) if ran.status.success() && 0.8 < accuracy => {
+            println!("test accuracy {accuracy}");
+            Ok(())
+        }
+        _ => Err(format!(
+            "{job:?}: {}\n{text}\n{}",
+            ran.status,
+            String::from_utf8_lossy(&ran.stderr)
+        )),
+    }
+}
+
 /// What chance decided in small federations, for the implementation in NumPy.
 fn draws(root: &Path, folder: &Path) -> Result<PathBuf, String> {
     let file = folder.join("draws.json");
