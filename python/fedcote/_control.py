@@ -8,13 +8,12 @@ each of them drifts like everybody, and not towards its own labels. The server n
 neither rates nor numbers of steps for that.
 
 Where local steps are too long for the curvature, as in deep networks, the correction holds a client
-where its training is unstable. :class:`Safety` decides from what the server sees when corrections
-begin, and when they end; before and after, the server is plain memory.
+where its training is unstable. :class:`Safety` sees that in how much corrected updates change from one
+to the next: corrections then end, and the server goes back and is plain memory.
 """
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
@@ -24,11 +23,12 @@ import numpy as np
 from ._aggregate import weighted_sum
 from ._memory import Arrays, Memory
 
-#: How many arrivals a median is taken over.
-ARRIVALS = 40
+#: How many changes, and how many gains, a median is taken over.
+CHANGES, GAINS = 20, 40
 
-#: Corrections begin when the median gain is below OPEN, and end when the median change is above
-#: SHUT; a model is calm while the median change is at most CALM. In units of the loss (nats).
+#: Corrections end when the median change is above SHUT, and begin a second time when the median
+#: gain is below OPEN; a model is calm while the median change is at most CALM. In units of the loss
+#: (nats).
 OPEN, CALM, SHUT = 0.3, 0.25, 0.5
 
 #: More than any of these, and a number that JSON can hold.
@@ -60,68 +60,79 @@ def squared(update: Arrays, keys: Iterable[str], other: Arrays | None = None) ->
 class Safety:
     """Decides whether corrections are sent, from energies in units of the loss.
 
-    The *gain* ‖u‖²/(Eγ) of an uncorrected update is to first order what a client gains on its own
-    data in a round; the *change* ‖u − u'‖²/(Eγ) is how much a corrected update differs from the
-    client's one before. The gate opens when the median gain of the last 40 arrivals is below 0.3,
-    and shuts for good when the median change of the last 40 is above 0.5.
+    The *change* ‖u − u'‖²/(Eγ) is how much a corrected update differs from the client's one before;
+    the *gain* ‖u‖²/(Eγ) of an uncorrected update is to first order what a client gains on its own
+    data in a round. Corrections are sent from the beginning. They end when the median change of
+    the last 20 is above 0.5, begin a second time when the median gain of the last 40 is below
+    0.3, and end for good when the change is above its bound again.
     """
 
+    #: Corrections are sent for the first time, not at present, for the second time, no more.
+    GATES = ("open", "closed", "reopened", "shut")
+
     def __init__(self) -> None:
-        #: ``"closed"`` (not yet), ``"open"`` or ``"shut"`` (no more).
-        self.gate = "closed"
+        #: One of GATES.
+        self.gate = "open"
         #: The latest energies, oldest first.
         self.recent: list[float] = []
-        #: Clients of which a corrected update arrived.
+        #: Clients of which a corrected update arrived since corrections began.
         self.since: set[str] = set()
-        #: The length of each remembered update when it was last measured without a correction.
-        self.norms: dict[str, float] = {}
+        #: Clients that report a usable length: only they are corrected.
+        self.told: set[str] = set()
         #: Arrivals without a usable length, as long as none had one.
         self.silent = 0
 
+    @property
+    def is_open(self) -> bool:
+        """Whether corrections are sent."""
+        return self.gate in ("open", "reopened")
+
+    def reported(self, name: str, length: float) -> None:
+        """An arrival reported this path length."""
+        if usable(length):
+            self.told.add(name)
+        else:
+            self.told.discard(name)
+            self.silent += not self.told
+
     def gained(self, square: float, length: float) -> None:
         """An uncorrected update of this squared norm arrived; who reports nonsense does not count."""
-        if self.gate != "closed":
-            return
-        if usable(length):
-            self._push(square / length)
-        elif not self.recent:
-            self.silent += 1
+        if self.gate == "closed" and usable(length):
+            self._push(square / length, GAINS)
 
     def corrected(self, name: str, square: float, length: float) -> None:
         """A corrected update arrived that differs by this squared norm from the one before."""
         # The first correction of a client changes its update by its own effect.
         if name in self.since:
             # Nonsense must not keep corrections up.
-            self._push(square / length if usable(length) else ENOUGH)
+            self._push(square / length if usable(length) else ENOUGH, CHANGES)
         self.since.add(name)
 
-    def _push(self, energy: float) -> None:
-        self.recent = [*self.recent, min(energy, ENOUGH)][-ARRIVALS:]
+    def _push(self, energy: float, window: int) -> None:
+        self.recent = [*self.recent, min(energy, ENOUGH)][-window:]
 
     def decide(self) -> str | None:
         """After a round's arrivals: ``"calm"`` if the model before its step is, ``"back"`` if the
         server has to go back to the last calm one.
         """
-        if len(self.recent) < ARRIVALS:
+        if len(self.recent) < (CHANGES if self.is_open else GAINS):
             return None
         median = statistics.median(self.recent)
-        if self.gate == "closed" and median < OPEN:
-            self.gate, self.recent, self.since = "open", [], set()
-            return "calm"
-        if self.gate == "open" and median > SHUT:
-            self.gate, self.recent = "shut", []
+        if self.is_open and median > SHUT:
+            self._turn("closed" if self.gate == "open" else "shut")
             return "back"
-        return "calm" if self.gate == "open" and median <= CALM else None
+        if self.gate == "closed" and median < OPEN:
+            self._turn("reopened")
+            return None
+        return "calm" if self.is_open and median <= CALM else None
 
-    def shortening(self, name: str, norm: float) -> float:
-        """What to scale a remembered update of this length by when corrections end."""
-        before = self.norms.get(name, math.inf)
-        return before / norm if norm > before else 1.0
+    def _turn(self, gate: str) -> None:
+        self.gate, self.recent, self.since = gate, [], set()
 
     def keep(self, names: Collection[str]) -> None:
         """Forgets all clients but these."""
         self.since.intersection_update(names)
-        self.norms = {name: norm for name, norm in self.norms.items() if name in names}
+        self.told.intersection_update(names)
 
     def state(self) -> dict[str, Any]:
         """All of it, as data that JSON can hold."""
@@ -129,18 +140,20 @@ class Safety:
             "gate": self.gate,
             "recent": list(self.recent),
             "since": sorted(self.since),
-            "norms": dict(self.norms),
+            "told": sorted(self.told),
             "silent": self.silent,
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Goes on from a saved :meth:`state`."""
-        if state["gate"] not in ("closed", "open", "shut"):
-            raise ValueError(f"state: expected closed, open or shut, is {state['gate']!r}")
+        if state["gate"] not in self.GATES:
+            raise ValueError(
+                f"state: expected one of {', '.join(self.GATES)}, is {state['gate']!r}"
+            )
         self.gate = state["gate"]
         self.recent = [float(energy) for energy in state["recent"]]
         self.since = {str(name) for name in state["since"]}
-        self.norms = {str(name): float(norm) for name, norm in state["norms"].items()}
+        self.told = {str(name) for name in state["told"]}
         self.silent = int(state["silent"])
 
 
@@ -168,7 +181,7 @@ class Control(Memory):
     def scale(self) -> float:
         """λ, by which corrections are multiplied."""
         if self.correction == "auto":
-            return 1.0 if self.safety.gate == "open" else 0.0
+            return 1.0 if self.safety.is_open else 0.0
         return float(self.correction)
 
     @property
@@ -180,7 +193,7 @@ class Control(Memory):
     def clear(self) -> None:
         """Begins again from nothing."""
         self.safety = Safety()
-        #: The last calm model while corrections are sent, and the round that began with it.
+        #: The model to go back to while corrections are sent, and the round that began with it.
         self.calm: tuple[int, Arrays] | None = None
         super().clear()
 
@@ -215,29 +228,22 @@ class Control(Memory):
         # By name, so that the order of arrival does not matter.
         for name in sorted(before):
             update, remembered, length = self.updates[name], before[name], lengths[name]
+            safety.reported(name, length)
             if name not in corrected:
-                square = squared(update, floats)
-                safety.gained(square, length)
-                safety.norms[name] = math.sqrt(square)
+                safety.gained(squared(update, floats), length)
             elif remembered is not None:
                 safety.corrected(name, squared(update, corrected[name], remembered), length)
+        if self.calm is None and safety.is_open and safety.told:
+            self.calm = round_, dict(model)
         verdict, calm = safety.decide(), self.calm
         if verdict == "calm":
             self.calm = round_, dict(model)
         if verdict != "back" or calm is None:
             return None
+        # What corrected clients returned is too long where nobody is corrected.
         self.calm = None
-        self._shorten(floats, round_)
+        self.forget()
         return calm[1]
-
-    def _shorten(self, keys: Collection[str], round_: int) -> None:
-        """Remembered updates become no longer than they were without corrections."""
-        for name, update in self.updates.items():
-            factor = self.safety.shortening(name, math.sqrt(squared(update, keys)))
-            if factor < 1.0:
-                scaled = {key: update[key] * update[key].dtype.type(factor) for key in keys}
-                # As of this round: the state's files of older updates are not written again.
-                self.updates[name], self.rounds[name] = {**update, **scaled}, round_
 
     def corrections(
         self, names: Iterable[str], model: Arrays, weights: Mapping[str, float]
@@ -246,7 +252,9 @@ class Control(Memory):
 
         Arrays of whole numbers are not corrected.
         """
-        known = [name for name in names if name in self.updates]
+        # Unless λ is fixed, who does not report a length cannot be watched, and is not corrected.
+        told = self.updates if self.correction != "auto" else self.safety.told
+        known = [name for name in names if name in self.updates and name in told]
         shares = self.shares(weights)
         found: dict[str, Arrays] = {name: {} for name in known if shares and self.scale}
         for key, array in model.items():
@@ -267,7 +275,8 @@ class Control(Memory):
     def state(self) -> dict[str, Any]:
         """As of :class:`Memory`, and what λ is decided by, but for the calm model's arrays."""
         calm = None if self.calm is None else self.calm[0]
-        return {**super().state(), "safety": self.safety.state(), "calm": calm}
+        own = {"correction": self.correction, "safety": self.safety.state(), "calm": calm}
+        return {**super().state(), **own}
 
     def restore(
         self,
@@ -276,8 +285,13 @@ class Control(Memory):
         calm: Arrays | None = None,
     ) -> None:
         """Goes on from a saved :meth:`state`, the updates themselves, and the calm model's arrays."""
+        if state["correction"] != self.correction:
+            raise ValueError(
+                f"state: was saved with correction {state['correction']!r}, this is "
+                f"{self.correction!r}; use the same, or start again from nothing"
+            )
         super().restore(state, updates)
         self.safety.restore(state["safety"])
-        if (self.safety.gate == "open") != (calm is not None):
+        if (state["calm"] is None) != (calm is None) or (calm and not self.safety.is_open):
             raise ValueError("state: the calm model is missing, or there is one too many")
         self.calm = None if calm is None else (int(state["calm"]), dict(calm))

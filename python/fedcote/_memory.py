@@ -154,10 +154,16 @@ class Memory:
 
     def state(self) -> dict[str, Any]:
         """When each update came and each client was there, as data that JSON can hold."""
-        return {"rounds": dict(self.rounds), "seen": dict(self.seen)}
+        kept = {"rounds": dict(self.rounds), "seen": dict(self.seen)}
+        return {**kept, "server_rate": self.server_rate}
 
     def restore(self, state: Mapping[str, Any], updates: Mapping[str, Arrays]) -> None:
         """Goes on from a saved :meth:`state` and the updates themselves."""
+        if state["server_rate"] != self.server_rate:
+            raise ValueError(
+                f"state: was saved with server_rate {state['server_rate']}, this is "
+                f"{self.server_rate}; use the same, or start again from nothing"
+            )
         rounds = {str(name): int(round_) for name, round_ in state["rounds"].items()}
         seen = {str(name): int(round_) for name, round_ in state["seen"].items()}
         if not rounds.keys() == seen.keys() == updates.keys():

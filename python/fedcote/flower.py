@@ -28,7 +28,7 @@ except ImportError as missing:
 
 from . import _state
 from ._aggregate import view
-from ._control import ARRIVALS, SHUT, Control
+from ._control import GAINS, SHUT, Control
 from ._directory import Directory, message
 from ._memory import Arrays, Memory
 from ._optimizer import Adam, Momentum, ServerOptimizer, Yogi
@@ -561,15 +561,15 @@ class FedCote(FedAvg):
     def _tell(self, current: Round, memory: Control) -> None:
         """Logs when corrections begin and end, and why they cannot begin."""
         if memory.scale > current.scale:
-            log.info("fedcote: clients gain little on their own data: corrections begin")
+            log.info("fedcote: clients gain little on their own data: corrections begin again")
         elif memory.scale < current.scale:
             log.warning(
                 "fedcote: corrected training is unstable (the updates of clients change by more "
-                "than %g nat from one to the next): back to the last calm model, and no more "
+                "than %g nat from one to the next): back to the last calm model, without "
                 "corrections",
                 SHUT,
             )
-        silent = memory.safety.silent >= ARRIVALS and not memory.safety.recent
+        silent = memory.safety.silent >= GAINS and not memory.safety.told
         if silent and "lengths" not in self._warned:
             self._warned.add("lengths")
             log.warning(

@@ -6,7 +6,6 @@ mod label_matched;
 mod mean;
 mod memory;
 mod nova;
-mod safety;
 mod tf;
 mod variance_reduced;
 mod yogi;
