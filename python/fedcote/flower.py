@@ -67,10 +67,10 @@ class FedCote(FedAvg):
         where they do not.
     correction
         By what corrections are multiplied, from 0 to 1, for control only; with 0, control is
-        memory. ``"auto"``: 0 at first; 1 once clients gain little on their own data in a round,
-        which needs 40 arrivals that report the length of their training; and 0 for good once
-        corrected training is unstable: the server then goes back to the last model at which it
-        was calm. With deep networks it stays 0 or returns to it.
+        memory. ``"auto"``: 1 at first, for clients that report the length of their training; 0 once
+        corrected training is unstable, as with deep networks: the server then goes back to the last
+        model at which it was calm, or to the first. Once it is 1 again, when clients gain little
+        on their own data in a round.
     server_rate
         What the model's step is multiplied by, for memory and control only.
     server_optimizer

@@ -58,14 +58,13 @@ def test_the_example_as_it_is(federation, folder):
 def test_control_needs_fewer_rounds_than_memory(federation, folder):
     """Every upload fails three times out of ten; control has 8 rounds for what memory does in 12.
 
-    In one process (python/bench/example.py) it takes 7 with each of the seeds 1 to 5. Corrected
-    from the start, which this small model bears: the safety rule needs 40 arrivals first.
+    In one process (python/bench/example.py) it takes 7 with each of the seeds 1 to 5.
     """
     best = {}
     for name, rounds in (("fedcote-memory", 12), ("fedcote-control", 8)):
         result = folder / f"{name}.json"
         config = {
-            "strategies": name, "num-server-rounds": rounds, "failure-rates": "0.3", "correction": "1.0",
+            "strategies": name, "num-server-rounds": rounds, "failure-rates": "0.3",
             "local-steps": 20, "rate": 0.05, "result-file": str(result),
         }  # fmt: skip
         assert federation.run(EXAMPLE, config, 1800) == "finished:completed", logs(folder)
