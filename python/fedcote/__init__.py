@@ -18,17 +18,22 @@ from ._data import mnist
 from ._fedcote import __version__
 from ._memory import Memory, average
 from ._network import Network, outage
+from ._scheme import Arrival, Round, Scheme
 from ._select import Evaluation, Selection, appearance, evaluate, select
 from ._selector import Selector
-from ._simulate import Simulation, simulate
+from ._simulate import Figure, Simulation, simulate
 from ._task import Arrays, Job, Task, TaskError
 
 __all__ = [
     "Arrays",
+    "Arrival",
     "Evaluation",
+    "Figure",
     "Job",
     "Memory",
     "Network",
+    "Round",
+    "Scheme",
     "Selection",
     "Selector",
     "Simulation",

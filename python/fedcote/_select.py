@@ -3,38 +3,73 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from . import _check, _fedcote
+from ._simulate import frame
+
+#: How the problem is solved.
+Method: TypeAlias = Literal["exact", "gradient"]
+#: How clients are drawn.
+Draws: TypeAlias = Literal["independent", "systematic"]
+#: How uploads are sent.
+Uploads: TypeAlias = Literal["per-draw", "per-client"]
+#: What the selection aims at.
+Aim: TypeAlias = Literal["appearance", "freshness"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Evaluation:
-    """What selection probabilities lead to. Arrays have one entry per client."""
+    """What selection probabilities lead to. Arrays have one entry per client.
 
-    #: Names of the clients.
+    Attributes
+    ----------
+    ids
+        Names of the clients.
+    selected
+        Draws per round, K.
+    weights
+        Share of all samples, p.
+    failure
+        Failure probability of an upload, ε.
+    selection
+        Selection probability, s.
+    appearance
+        Effective appearance: the share in the aggregate, on average over draws and failures.
+    label_divergence
+        χ² between the labels of the aggregate and those of all samples.
+    weight_divergence
+        χ² between appearance and weights.
+    expected_arrivals
+        Draws per round whose upload arrives, on average.
+    warnings
+        What deserves attention, one line each.
+    """
+
     ids: tuple[str, ...]
-    #: Draws per round, K.
     selected: int
-    #: Share of all samples, p.
-    weights: np.ndarray
-    #: Failure probability of an upload, ε.
-    failure: np.ndarray
-    #: Selection probability, s.
-    selection: np.ndarray
-    #: Effective appearance: the share in the aggregate, on average over draws and failures.
-    appearance: np.ndarray
-    #: χ² between the labels of the aggregate and those of all samples.
+    weights: NDArray[np.float64]
+    failure: NDArray[np.float64]
+    selection: NDArray[np.float64]
+    appearance: NDArray[np.float64]
     label_divergence: float
-    #: χ² between appearance and weights.
     weight_divergence: float
-    #: Draws per round whose upload arrives, on average.
     expected_arrivals: float
-    #: What deserves attention, one line each.
     warnings: tuple[str, ...]
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        names = [each.name for each in fields(self)]
+        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)
+
+    def frame(self, library: Literal["pandas", "polars"] | None = None) -> Any:
+        """The entries per client as a data frame of pandas or polars; by default of what is installed."""
+        return frame(self.columns(), library)
 
     def columns(self) -> dict[str, Any]:
         """The entries per client as columns, ready for ``pandas.DataFrame`` or ``polars.DataFrame``."""
@@ -71,18 +106,26 @@ class Evaluation:
         )
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Selection(Evaluation):
-    """Selection probabilities with a certificate of optimality."""
+    """Selection probabilities with a certificate of optimality: an :class:`Evaluation` with more attributes.
 
-    #: Who may be selected.
-    eligible: np.ndarray
-    #: The appearance aimed at.
-    target: np.ndarray
-    #: The residual that certifies the optimum.
+    Attributes
+    ----------
+    eligible
+        Who may be selected.
+    target
+        The appearance aimed at.
+    optimality
+        The residual that certifies the optimum.
+    method
+        ``"exact"`` or ``"gradient"``.
+    """
+
+    eligible: NDArray[np.bool_]
+    target: NDArray[np.float64]
     optimality: float
-    #: ``"exact"`` or ``"gradient"``.
-    method: str
+    method: Method
 
     def columns(self) -> dict[str, Any]:
         return {**super().columns(), "eligible": self.eligible}
@@ -162,10 +205,10 @@ def appearance(
     failure: Any,
     selected: int,
     *,
-    draws: str = "independent",
-    uploads: str = "per-draw",
+    draws: Draws = "independent",
+    uploads: Uploads = "per-draw",
     labels: Any = None,
-) -> np.ndarray:
+) -> NDArray[np.float64]:
     """The effective appearance: the share of each client in the aggregate, on average.
 
     ``selected`` clients are drawn with probabilities ``selection``, their uploads fail with
@@ -208,15 +251,15 @@ def select(
     selected: int = 10,
     *,
     ids: Sequence[Any] | None = None,
-    method: str = "exact",
+    method: Method = "exact",
     threshold: float = 0.85,
     coverage: bool = True,
     kappa: float = 1000.0,
     efficiency: float = 0.0,
     k_apx: int | None = None,
-    draws: str = "independent",
-    uploads: str = "per-draw",
-    aim: str = "appearance",
+    draws: Draws = "independent",
+    uploads: Uploads = "per-draw",
+    aim: Aim = "appearance",
 ) -> Selection:
     """Selection probabilities that make the labels of the aggregate those of all samples.
 
@@ -229,19 +272,19 @@ def select(
     failure
         Each client's probability that an upload fails.
     selected
-        Draws per round, K.
+        Draws per round, K; default 10.
     ids
         Names of the clients; else 1, 2, ….
     method
         ``"exact"`` (the global optimum of a convex problem) or ``"gradient"`` (the descent of
         the paper).
     threshold
-        Clients that fail more often than this are not selected.
+        Clients that fail more often than this are not selected; from 0 to 1, default 0.85.
     coverage
         Whether a label all whose holders are above the threshold gets its most reliable
         holders back.
     kappa
-        How much more labels matter than weights (exact).
+        How much more labels matter than weights (exact); default 1000.
     efficiency
         The price of a failed draw (exact): above 0, reliable clients are preferred.
     k_apx
@@ -286,8 +329,8 @@ def evaluate(
     selected: int = 10,
     *,
     ids: Sequence[Any] | None = None,
-    draws: str = "independent",
-    uploads: str = "per-draw",
+    draws: Draws = "independent",
+    uploads: Uploads = "per-draw",
 ) -> Evaluation:
     """What the selection probabilities ``selection`` lead to; other parameters as in :func:`select`.
 

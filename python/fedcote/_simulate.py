@@ -8,40 +8,92 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
-from . import _fedcote, _progress, _task
+from . import _fedcote, _progress, _scheme, _task
+from ._scheme import Scheme
 from ._task import Task
 
 
 @dataclass(frozen=True)
+class Figure:
+    """A figure: shown by notebooks, saved as SVG."""
+
+    #: What to see in it.
+    caption: str
+    #: The drawing.
+    svg: str = field(repr=False)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes it to an SVG file."""
+        Path(path).write_text(self.svg, encoding="utf-8")
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+
+@dataclass(frozen=True, eq=False)
 class Simulation:
-    """What a comparison came to."""
+    """What a comparison came to.
 
-    #: One entry per scheme, seed and round, as columns: draws, arrivals, attempts, divergences,
-    #: and, where the model was evaluated, losses, accuracy and what else the task reports (elsewhere
-    #: NaN). A run that diverged ends with the round before.
-    rounds: dict[str, np.ndarray]
-    #: Mean and deviation over seeds of every scheme, as ``fedcote run --json`` prints them.
+    Attributes
+    ----------
+    rounds
+        One entry per scheme, seed and round, as columns: draws, arrivals, attempts, divergences, and, where the
+        model was evaluated, losses, accuracy and what else the task reports (elsewhere NaN). A run that diverged
+        ends with the round before.
+    summary
+        Mean and deviation over seeds of every scheme, as ``fedcote run --json`` prints them.
+    figures
+        The figures of the report, by name.
+    """
+
+    rounds: dict[str, NDArray[Any]]
     summary: dict[str, Any]
+    figures: dict[str, Figure] = field(default_factory=dict, repr=False)
+    #: The table of the report as HTML.
+    table: str = field(default="", repr=False)
 
-    def frame(self) -> Any:
-        """The rounds as a data frame of pandas, or else of polars."""
-        for library in ("pandas", "polars"):
-            try:
-                return importlib.import_module(library).DataFrame(self.rounds)
-            except ImportError:
-                continue
-        raise ImportError("frame: install pandas or polars, or use rounds, a dictionary of columns")
+    def plot(self, name: str = "accuracy") -> Figure:
+        """A figure of the report: ``"accuracy"`` over rounds (the default), ``"tail"``, ``"train-loss"``,
+        ``"test-loss"``, ``"labels"``, ``"clients"``, ``"arrivals"`` and others in ``figures``."""
+        if name not in self.figures:
+            known = ", ".join(self.figures) or "none"
+            raise ValueError(f"plot: there is no figure {name!r}; there are: {known}")
+        return self.figures[name]
+
+    def frame(self, library: Literal["pandas", "polars"] | None = None) -> Any:
+        """The rounds as a data frame of pandas or polars; by default of what is installed, pandas first."""
+        return frame(self.rounds, library)
 
     def __repr__(self) -> str:
         names = ", ".join(scheme["name"] for scheme in self.summary["schemes"])
         return f"<Simulation of {names}: {len(self.rounds['round'])} rounds>"
+
+    def _repr_html_(self) -> str:
+        shown = [self.table]
+        if "accuracy" in self.figures:
+            shown.append(self.figures["accuracy"].svg)
+        return "\n".join(shown)
+
+
+def frame(columns: Mapping[str, Any], library: str | None) -> Any:
+    """A data frame of this library, or of the first that is installed."""
+    if library not in (None, "pandas", "polars"):
+        raise ValueError(f'frame: expected "pandas" or "polars", is {library!r}')
+    for name in ("pandas", "polars") if library is None else (library,):
+        try:
+            return importlib.import_module(name).DataFrame(dict(columns))
+        except ImportError:
+            continue
+    wanted = library or "pandas or polars"
+    raise ImportError(f"frame: install {wanted}, or use the dictionary of columns")
 
 
 def simulate(
@@ -52,6 +104,7 @@ def simulate(
     resume: bool = False,
     threads: int = 0,
     task: Task | Callable[[int], Task] | None = None,
+    schemes: Sequence[str | Scheme] | None = None,
     progress: bool | None = None,
 ) -> Simulation:
     """Runs every scheme of a scenario with every seed.
@@ -72,12 +125,14 @@ def simulate(
     task
         What is learnt instead of the scenario's data and model: a :class:`Task`, or a function that makes one
         for a seed.
+    schemes
+        What is compared instead of the scenario's schemes: names, and objects of your own (:class:`Scheme`).
     progress
         Whether to show a bar; by default in a terminal and in a notebook.
 
     Ctrl-C finishes the round under way and saves; ``resume=True`` with the same ``out`` then continues.
     Without ``out`` the error says which folder that is. The second Ctrl-C does not wait for the round. An
-    exception in the code of a ``task`` is a :class:`TaskError` with that exception as its cause.
+    exception in the code of a task or scheme is a :class:`TaskError` with that exception as its cause.
 
     >>> import fedcote
     >>> settings = {"rounds": 2, "seeds": [1], "schemes": ["fedavg"], "evaluate_every": 1}
@@ -88,17 +143,21 @@ def simulate(
     name, text = os.fspath(scenario) if not isinstance(scenario, Mapping) else "scenario", None
     if isinstance(scenario, Mapping):
         text = json.dumps(scenario, default=_plain)
-    changes = [f"{key}={_toml(value)}" for key, value in (settings or {}).items()]
+    listed, own = _scheme.settings(schemes) if schemes is not None else ({}, {})
+    changed = {**(settings or {}), **listed}
+    changes = [f"{key}={_toml(value)}" for key, value in changed.items()]
     tasks = None if task is None else _task.tasks(task)
-    threads = 1 if tasks is not None and threads == 0 else int(threads)
+    threads = 1 if (tasks is not None or own) and threads == 0 else int(threads)
     watch = _progress.watch(_fedcote.planned(name, text, changes), progress)
     folder = Path(tempfile.mkdtemp(prefix="fedcote-") if out is None else out)
     folder.mkdir(parents=True, exist_ok=True)
     try:
         summary, runs = _fedcote.simulate(
-            name, text, changes, str(folder), threads, bool(resume), tasks, watch
+            name, text, changes, str(folder), threads, bool(resume), tasks, own, watch
         )
-        found = Simulation(_rounds(folder, runs), json.loads(summary))
+        table, figures = _fedcote.figures(str(folder))
+        drawn = {name: Figure(caption, svg) for name, caption, svg in figures}
+        found = Simulation(_rounds(folder, runs), json.loads(summary), drawn, table)
         if out is not None:
             _fedcote.report(str(folder))
     except (KeyboardInterrupt, _task.TaskError):
@@ -114,7 +173,7 @@ def simulate(
     return found
 
 
-def _rounds(folder: Path, runs: list[tuple[str, int]]) -> dict[str, np.ndarray]:
+def _rounds(folder: Path, runs: list[tuple[str, int]]) -> dict[str, NDArray[Any]]:
     return {name: np.asarray(column) for name, column in _fedcote.rounds(folder, runs).items()}
 
 

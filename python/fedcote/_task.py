@@ -135,6 +135,55 @@ def interrupt() -> None:
         )
 
 
+#: Names, shapes and where each array starts in the flat vector.
+Parameters: TypeAlias = list[tuple[str, tuple[int, ...], int]]
+
+
+class Form:
+    """Names and shapes of a model's arrays."""
+
+    def __init__(self, parameters: Parameters, named: bool) -> None:
+        self.parameters = [(name, tuple(shape), start) for name, shape, start in parameters]
+        self.named = named
+
+    def arrays(self, flat: NDArray[np.float32]) -> Any:
+        """Views of a flat vector, by name or in order."""
+        flat.flags.writeable = False
+        views = (
+            flat[start : start + int(np.prod(shape, dtype=np.int64))].reshape(shape)
+            for _, shape, start in self.parameters
+        )
+        if self.named:
+            return {name: view for (name, _, _), view in zip(self.parameters, views, strict=True)}
+        return list(views)
+
+    def flat(self, model: Any, what: str = "returned") -> list[NDArray[np.float32]]:
+        """The arrays of a model in order, contiguous and of float32; no copies if they are already."""
+        if self.named:
+            if not isinstance(model, Mapping):
+                raise Refused(f"{what} {_kind(model)}: expected arrays by name, as of `initial`")
+            names = [name for name, _, _ in self.parameters]
+            given = {str(name): value for name, value in model.items()}
+            if missing := [name for name in names if name not in given]:
+                raise Refused(f"{what} no `{missing[0]}`, which `initial` has")
+            if unknown := [name for name in given if name not in names]:
+                raise Refused(f"{what} `{unknown[0]}`, which `initial` does not have")
+            values = [given[name] for name in names]
+        else:
+            if isinstance(model, (Mapping, str)) or not hasattr(model, "__len__"):
+                raise Refused(f"{what} {_kind(model)}: expected a list of arrays, as of `initial`")
+            if len(model) != len(self.parameters):
+                raise Refused(f"{what} {len(model)} arrays, `initial` has {len(self.parameters)}")
+            values = list(model)
+        out = []
+        for (name, shape, _), value in zip(self.parameters, values, strict=True):
+            array = _array(name, value)
+            if array.shape != shape:
+                raise Refused(f"{what} `{name}` of shape {array.shape}, of `initial` it is {shape}")
+            out.append(np.ascontiguousarray(array, dtype=np.float32).reshape(-1))
+        return out
+
+
 class Bridge:
     """A task as the Rust half sees it: models are flat vectors of float32."""
 
@@ -149,20 +198,25 @@ class Bridge:
         self.loss: Any = getattr(task, "loss", None)
         with user_code():
             first = task.initial(seed)
-        self.named = isinstance(first, Mapping)
-        names = [str(name) for name in first] if self.named else map(str, range(len(first)))
+        if not isinstance(first, (Mapping, Sequence)):
+            raise Refused(
+                f"gave {_kind(first)} as initial model: expected arrays by name, or a list"
+            )
+        named = isinstance(first, Mapping)
+        names = [str(name) for name in first] if named else map(str, range(len(first)))
         values = first.values() if isinstance(first, Mapping) else first
-        #: Names, shapes and where each starts in the flat vector.
-        self.parameters: list[tuple[str, tuple[int, ...], int]] = []
-        self.size = 0
+        self.parameters: Parameters = []
+        size = 0
         for name, value in zip(names, values, strict=True):
             shape = np.shape(_array(name, value))
             if 0 in shape:
                 raise Refused(f"gave an initial model in which `{name}` is empty: {shape}")
-            self.parameters.append((name, shape, self.size))
-            self.size += int(np.prod(shape, dtype=np.int64))
+            self.parameters.append((name, shape, size))
+            size += int(np.prod(shape, dtype=np.int64))
         if not self.parameters:
             raise Refused("gave an initial model without parameters")
+        form = Form(self.parameters, named)
+        self.arrays, self.flat = form.arrays, form.flat
 
     def labels(self) -> tuple[int, NDArray[np.float64]]:
         """The number of classes, and the counts one client after the other."""
@@ -227,48 +281,11 @@ class Bridge:
             raise Refused(f"returned {_kind(found)} of `evaluate`: expected numbers by name")
         return [(str(name), _number(f"evaluate: {name}", value)) for name, value in found.items()]
 
-    def arrays(self, flat: NDArray[np.float32]) -> Any:
-        """Views of a flat vector, by name or in order."""
-        flat.flags.writeable = False
-        views = (
-            flat[start : start + int(np.prod(shape, dtype=np.int64))].reshape(shape)
-            for _, shape, start in self.parameters
-        )
-        if self.named:
-            return {name: view for (name, _, _), view in zip(self.parameters, views, strict=True)}
-        return list(views)
-
-    def flat(self, model: Any, what: str = "returned") -> list[NDArray[np.float32]]:
-        """The arrays of a model in order, contiguous and of float32; no copies if they are already."""
-        if self.named:
-            if not isinstance(model, Mapping):
-                raise Refused(f"{what} {_kind(model)}: expected arrays by name, as of `initial`")
-            names = [name for name, _, _ in self.parameters]
-            given = {str(name): value for name, value in model.items()}
-            if missing := [name for name in names if name not in given]:
-                raise Refused(f"{what} no `{missing[0]}`, which `initial` has")
-            if unknown := [name for name in given if name not in names]:
-                raise Refused(f"{what} `{unknown[0]}`, which `initial` does not have")
-            values = [given[name] for name in names]
-        else:
-            if isinstance(model, (Mapping, str)) or not hasattr(model, "__len__"):
-                raise Refused(f"{what} {_kind(model)}: expected a list of arrays, as of `initial`")
-            if len(model) != len(self.parameters):
-                raise Refused(f"{what} {len(model)} arrays, `initial` has {len(self.parameters)}")
-            values = list(model)
-        out = []
-        for (name, shape, _), value in zip(self.parameters, values, strict=True):
-            array = _array(name, value)
-            if array.shape != shape:
-                raise Refused(f"{what} `{name}` of shape {array.shape}, of `initial` it is {shape}")
-            out.append(np.ascontiguousarray(array, dtype=np.float32).reshape(-1))
-        return out
-
 
 class Tasks:
     """One task, or one for each seed."""
 
-    def __init__(self, make: Callable[[int], Any], identity: str) -> None:
+    def __init__(self, make: Callable[[int], Any], identity: str | None) -> None:
         self.make, self.identity = make, identity
 
     def task(self, seed: int) -> Bridge:

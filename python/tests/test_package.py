@@ -11,7 +11,7 @@ import pytest
 
 import fedcote
 
-NEEDS_MORE = ("_fedcote", "_directory", "_round", "flower")
+NEEDS_MORE = ("_fedcote", "_directory", "_round", "_options", "_report", "_wireless", "flower")
 PURE = [m.name for m in pkgutil.iter_modules(fedcote.__path__) if m.name not in NEEDS_MORE]
 
 

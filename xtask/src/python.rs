@@ -1,7 +1,7 @@
 //! The Python package: build the wheel, install it into fresh environments, run its tests.
 //!
-//! Three environments under `target/python`: one with the oldest Flower that is supported, one with the newest
-//! that resolves, and one without Flower at all. Only the newest plays the real federation on loopback.
+//! Four environments under `target/python`: one with nothing but the wheel, one with the oldest Flower that is supported,
+//! one with the newest that resolves, and one without Flower at all. Only the newest plays the real federation on loopback.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -22,6 +22,10 @@ pub fn run() -> Result<(), String> {
     let tools = Environment::new(&folder, "tools")?;
     tools.install(&["maturin>=1.8,<2"])?;
     let wheel = tools.wheel(root, &folder)?;
+
+    let bare = Environment::fresh(&folder, "bare")?;
+    bare.install(&[wheel.as_str()])?;
+    bare.command(&folder)?;
 
     let plain = Environment::fresh(&folder, "plain")?;
     plain.install(&[wheel.as_str(), "pytest", "pandas", "polars"])?;
@@ -138,6 +142,19 @@ impl Environment {
         let wheel = found.find(|path| path.extension() == Some(OsStr::new("whl")));
         let wheel = wheel.ok_or("maturin made no wheel")?;
         wheel.to_str().map(str::to_owned).ok_or_else(|| "the wheel's path is not text".into())
+    }
+
+    /// Runs the installed command where there is nothing else: no Rust, no PyTorch, no Flower.
+    fn command(&self, folder: &Path) -> Result<(), String> {
+        let programs = self.python.parent().ok_or("an environment has a folder for programs")?;
+        let out = folder.join("bare-run");
+        if out.exists() {
+            fs::remove_dir_all(&out).map_err(|error| format!("{}: {error}", out.display()))?;
+        }
+        let mut command = Command::new(programs.join("fedcote"));
+        command.env_clear().env("PATH", programs).args(["run", "--rounds", "2", "--out"]).arg(&out);
+        call(&mut command)?;
+        if out.join("report.html").exists() { Ok(()) } else { Err("no report was written".into()) }
     }
 
     /// Runs the tests, outside the source tree's package, so that the installed one is meant.

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use fedcote_sim::{Scenario, Tasks};
+use fedcote_sim::{Classifications, Scenario, Tasks, own};
 
 use crate::error::Error;
 
@@ -11,12 +11,13 @@ use crate::error::Error;
 pub struct Extensions {
     /// The words that start this command as a process of its own; none for the program itself.
     pub program: Vec<OsString>,
-    /// Makes the tasks of a scenario that has `[task] python`.
+    /// Makes the tasks of a scenario with code in Python: `[task] python`, or a scheme with the key `python`.
     pub tasks: Option<MakeTasks>,
 }
 
 /// Makes the tasks of a scenario.
-pub type MakeTasks = Box<dyn Fn(&Scenario) -> Result<Box<dyn Tasks>, fedcote_sim::Error>>;
+pub type MakeTasks =
+    Box<dyn Fn(&Scenario) -> Result<Box<dyn Tasks>, fedcote_sim::Error> + Send + Sync>;
 
 /// One call of the command.
 pub(crate) struct Session<'a> {
@@ -29,6 +30,31 @@ impl Session<'_> {
     /// The command as typed, with the program's name in place of its path.
     pub(crate) fn command_line(&self) -> String {
         fedcote_support::command(&self.words)
+    }
+
+    /// The key of a scenario that names code in Python.
+    fn python_key(&self, scenario: &Scenario) -> Option<String> {
+        let own = |name: &&String| {
+            scenario.schemes.resolve(name).is_ok_and(|scheme| scheme.python.is_some())
+        };
+        match scenario.general.schemes.iter().find(own) {
+            _ if scenario.task.is_given() => Some("task.python".to_owned()),
+            found => found.map(|name| format!("scheme.{name}.python")),
+        }
+    }
+
+    /// Whether a scenario has code in Python.
+    pub(crate) fn needs_python(&self, scenario: &Scenario) -> bool {
+        self.python_key(scenario).is_some()
+    }
+
+    /// The tasks of a scenario.
+    pub(crate) fn tasks(&self, scenario: &Scenario) -> Result<Box<dyn Tasks>, Error> {
+        match (self.python_key(scenario), &self.extensions.tasks) {
+            (None, _) => Ok(Box::new(Classifications::load(scenario)?)),
+            (Some(_), Some(make)) => Ok(make(scenario)?),
+            (Some(key), None) => Err(own::missing(key).into()),
+        }
     }
 
     /// What starts this command as a process of its own.

@@ -10,6 +10,7 @@ mod command;
 mod data;
 mod network;
 mod privacy;
+mod scheme;
 mod select;
 mod selector;
 mod simulate;
@@ -38,11 +39,13 @@ mod _fedcote {
     #[pymodule_export]
     use crate::privacy::protect;
     #[pymodule_export]
+    use crate::scheme::draw;
+    #[pymodule_export]
     use crate::select::{appearance, evaluate, select};
     #[pymodule_export]
     use crate::selector::Core;
     #[pymodule_export]
-    use crate::simulate::{planned, report, rounds, simulate};
+    use crate::simulate::{figures, planned, report, rounds, simulate};
     #[pymodule_export]
     use crate::task::batches;
 

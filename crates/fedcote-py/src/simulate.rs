@@ -16,6 +16,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::refuse;
+use crate::scheme::WithSchemes;
 use crate::task::{Failure, PythonTasks};
 
 /// How often to look whether the user pressed Ctrl-C.
@@ -42,6 +43,22 @@ pub fn planned(scenario: &str, text: Option<&str>, overrides: Vec<String>) -> Py
     Ok(plan(&scenario).len() as u64 * u64::from(scenario.general.rounds))
 }
 
+/// The table of a folder's report as HTML, and its figures: name, caption, SVG.
+#[pyfunction]
+pub fn figures(
+    py: Python<'_>,
+    folder: PathBuf,
+) -> PyResult<(String, Vec<(&'static str, String, String)>)> {
+    py.detach(|| {
+        let run = fedcote_plot::folder::Run::read(&folder)?;
+        let figures = fedcote_plot::report::figures(&run).into_iter();
+        let figures = figures.map(|figure| (figure.id, figure.caption, figure.wide.document()));
+        let figures = figures.collect();
+        Ok((fedcote_plot::report::table(&[run]).html(), figures))
+    })
+    .map_err(|error: fedcote_plot::Error| refuse(error))
+}
+
 /// Writes the report of a folder and says where it is.
 #[pyfunction]
 pub fn report(py: Python<'_>, folder: PathBuf) -> PyResult<PathBuf> {
@@ -61,14 +78,17 @@ pub fn simulate(
     threads: usize,
     resume: bool,
     tasks: Option<&Bound<'_, PyAny>>,
+    schemes: &Bound<'_, PyAny>,
     watch: &Bound<'_, PyAny>,
 ) -> PyResult<(String, Vec<(String, u64)>)> {
     let scenario = read(scenario, text, &overrides)?;
     let failure = Failure::default();
     let tasks: Box<dyn Tasks> = match tasks {
         Some(tasks) => Box::new(PythonTasks::new(tasks, &scenario, failure.clone())?),
-        None => Box::new(py.detach(|| Classifications::load(&scenario)).map_err(refuse)?),
+        None => described(py, &scenario, &failure)?,
     };
+    let threads = if scenario.task.is_given() { threads.max(1) } else { threads };
+    let tasks = with_schemes(tasks, schemes, &scenario, &failure)?;
     let stop = AtomicBool::new(false);
     let control = Control {
         threads,
@@ -96,7 +116,8 @@ pub fn simulate(
                     interrupt = told.err().or(interrupt);
                 }
             }
-            (run.join().unwrap_or_else(|panic| resume_unwind(panic)), interrupt)
+            let last = Python::attach(|py| progress.show(py, &watch));
+            (run.join().unwrap_or_else(|panic| resume_unwind(panic)), interrupt.or(last.err()))
         })
     });
     if let Some(interrupt) = interrupt {
@@ -110,6 +131,42 @@ pub fn simulate(
     let schemes = scenario.general.schemes.iter();
     let runs = schemes.flat_map(|name| seeds.iter().map(|&seed| (name.clone(), seed)));
     Ok((summary, runs.collect()))
+}
+
+/// The tasks that a scenario describes: in Python, or the built-in ones.
+pub fn described(
+    py: Python<'_>,
+    scenario: &Scenario,
+    failure: &Failure,
+) -> PyResult<Box<dyn Tasks>> {
+    let Some(place) = &scenario.task.python else {
+        return Ok(Box::new(py.detach(|| Classifications::load(scenario)).map_err(refuse)?));
+    };
+    let settings = serde_json::to_string(&scenario.task.settings).map_err(refuse)?;
+    let words = (place, folders(scenario), settings, scenario.general.clients);
+    let tasks = py.import("fedcote._own")?.call_method1("tasks", words)?;
+    Ok(Box::new(PythonTasks::new(&tasks, scenario, failure.clone())?))
+}
+
+/// Where modules are looked for, besides where Python finds them.
+fn folders(scenario: &Scenario) -> Vec<PathBuf> {
+    let folder = scenario.task.folder.as_deref().unwrap_or(Path::new("."));
+    let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
+    let mut folders = vec![absolute(scenario.base.join(folder)), absolute(".".into())];
+    folders.dedup();
+    folders
+}
+
+/// The same with the schemes of the user's own; `given` has those that are objects, by name.
+pub fn with_schemes(
+    tasks: Box<dyn Tasks>,
+    given: &Bound<'_, PyAny>,
+    scenario: &Scenario,
+    failure: &Failure,
+) -> PyResult<Box<dyn Tasks>> {
+    let module = given.py().import("fedcote._scheme")?;
+    let schemes = module.call_method1("Schemes", (given, folders(scenario)))?;
+    Ok(Box::new(WithSchemes::new(tasks, schemes.unbind(), failure.clone())))
 }
 
 /// What has happened since it was last shown.

@@ -39,36 +39,59 @@ pub fn batches<'py>(
     PyArray1::from_vec(py, drawn).reshape([steps, size])
 }
 
-/// The first exception of the user's code, kept for whoever started the run.
+/// The first exception of the user's code, kept for whoever started the run, or printed.
 #[derive(Clone, Default)]
-pub struct Failure(Arc<Mutex<Option<PyErr>>>);
+pub struct Failure {
+    kept: Arc<Mutex<Option<PyErr>>>,
+    /// Whether tracebacks go to standard error at once.
+    printed: bool,
+}
 
 impl Failure {
-    /// The exception, if there was one.
-    pub fn take(&self) -> Option<PyErr> {
-        self.0.lock().expect("no panic while held").take()
+    /// Tracebacks go to standard error at once.
+    pub fn printed() -> Self {
+        Self { printed: true, ..Self::default() }
     }
 
     /// The simulator's error as an exception, with the one that led to it as its cause.
     pub fn raise(&self, py: Python<'_>, error: &Error) -> PyErr {
-        if !matches!(error, Error::Task { .. }) {
+        if !matches!(error, Error::Task { .. } | Error::Scheme { .. }) {
             return refuse(error);
         }
         let raised = PyErr::from_type(python(py, "TaskError"), error.to_string());
-        raised.set_cause(py, self.take());
+        raised.set_cause(py, self.kept.lock().expect("no panic while held").take());
         raised
     }
 
-    /// The simulator's words for an exception, which is kept unless it only says what a task must not return.
+    /// The simulator's words for an exception of a task.
     pub fn explain(&self, py: Python<'_>, round: u32, client: Option<u32>, error: PyErr) -> Error {
-        let reason = if error.is_instance(py, &python(py, "Refused")) {
-            error.value(py).to_string()
-        } else {
-            let reason = format!("raised {error}");
-            self.0.lock().expect("no panic while held").get_or_insert(error);
-            reason
-        };
-        Error::Task { round, client, reason }
+        Error::Task { round, client, reason: self.reason(py, error) }
+    }
+
+    /// The simulator's words for an exception of a scheme.
+    pub fn explain_scheme(
+        &self,
+        py: Python<'_>,
+        round: u32,
+        client: Option<u32>,
+        scheme: &str,
+        error: PyErr,
+    ) -> Error {
+        let scheme = scheme.to_owned();
+        Error::Scheme { round, client, scheme, reason: self.reason(py, error) }
+    }
+
+    /// What happened, in a few words. The exception is kept, unless it only says what must not be returned.
+    fn reason(&self, py: Python<'_>, error: PyErr) -> String {
+        if error.is_instance(py, &python(py, "Refused")) {
+            return error.value(py).to_string();
+        }
+        let reason = format!("raised {error}");
+        if self.printed {
+            error.display(py);
+        }
+        self.kept.lock().expect("no panic while held").get_or_insert(error);
+        reason
     }
 }
 
@@ -81,7 +104,7 @@ fn python<'py>(py: Python<'py>, name: &str) -> Bound<'py, PyType> {
 /// The tasks of a comparison: a `fedcote._task.Tasks`.
 pub struct PythonTasks {
     tasks: Py<PyAny>,
-    identity: String,
+    identity: Option<String>,
     /// A scheme that chooses clients by their loss.
     by_loss: Option<String>,
     failure: Failure,
@@ -117,7 +140,7 @@ impl Tasks for PythonTasks {
     }
 
     fn identity(&self) -> Option<String> {
-        Some(self.identity.clone())
+        self.identity.clone()
     }
 }
 
@@ -133,7 +156,8 @@ struct PythonTask {
     failure: Failure,
 }
 
-type Arrays<'py> = Vec<PyReadonlyArray1<'py, f32>>;
+/// The arrays of a model, flat, in order.
+pub type Arrays<'py> = Vec<PyReadonlyArray1<'py, f32>>;
 
 impl PythonTask {
     fn new(bridge: &Bound<'_, PyAny>) -> PyResult<Self> {

@@ -53,7 +53,11 @@ impl<'a> Context<'a> {
         if let Some(world) = made.get(&seed).and_then(Weak::upgrade) {
             return Ok(world);
         }
-        let make = || World::new(Arc::clone(self.scenario), self.tasks.task(seed)?, seed);
+        let make = || {
+            let mut world = World::new(Arc::clone(self.scenario), self.tasks.task(seed)?, seed)?;
+            world.own_schemes = self.tasks.schemes();
+            Ok::<_, Error>(world)
+        };
         let world = Arc::new(self.pool.install(make)?);
         made.insert(seed, Arc::downgrade(&world));
         Ok(world)

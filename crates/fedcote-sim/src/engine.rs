@@ -22,7 +22,7 @@ use crate::scenario::Knowledge;
 use crate::scheme::{FailureKind, Scheme};
 use crate::task::Job;
 use crate::world::World;
-use crate::{Error, aggregation, local, selection, vector};
+use crate::{Error, aggregation, local, own, selection, vector};
 
 /// How often a round is drawn again before giving up.
 const MAX_REDRAWS: u32 = 1000;
@@ -61,6 +61,7 @@ impl Engine {
             );
             return Err(Error::Task { round: 0, client: None, reason });
         }
+        let own = own::parts(&scheme, &world)?;
         let estimator = match world.scenario.observation.knowledge {
             Knowledge::Estimated if scheme.failures != FailureKind::None => {
                 Some(world.scenario.observation.estimator.estimator(world.federation.len())?)
@@ -68,9 +69,9 @@ impl Engine {
             _ => None,
         };
         Ok(Self {
-            selection: selection::build(&scheme, &world),
-            local: local::build(&scheme, parameters),
-            aggregation: aggregation::build(&scheme, parameters),
+            selection: own.selection.unwrap_or_else(|| selection::build(&scheme, &world)),
+            local: own.local.unwrap_or_else(|| local::build(&scheme, parameters)),
+            aggregation: own.aggregation.unwrap_or_else(|| aggregation::build(&scheme, parameters)),
             federation: Arc::clone(&world.reported),
             estimator,
             global: initial,
@@ -272,12 +273,12 @@ impl Engine {
             .collect();
         let job = |&place: &usize| {
             let client = selected[place].0;
-            let own = self.local.correction(context, client);
+            let own = self.local.try_correction(context, client)?;
             let job = context.world.job(context.round, client);
             let correction = own.and(self.aggregation.correction(context, client));
-            Job { correction, start: self.local.start(client), ..job }
+            Ok(Job { correction, start: self.local.start(client), ..job })
         };
-        let mut jobs: Vec<Job> = places.iter().map(job).collect();
+        let mut jobs: Vec<Job> = places.iter().map(job).collect::<Result<_, Error>>()?;
         context.world.task.train(context.global, &mut jobs)?;
         let (wanted, wrong) =
             (context.global.len(), |job: &&Job| job.model.len() != context.global.len());

@@ -61,6 +61,18 @@ pub enum Error {
         /// What went wrong, as the end of a sentence that begins with "the task".
         reason: String,
     },
+    /// A scheme of the user's own failed.
+    #[error("{}the scheme `{scheme}` {reason}", at(*round, *client))]
+    Scheme {
+        /// The round; 0 before the first.
+        round: u32,
+        /// The client whose correction failed, if it was one.
+        client: Option<u32>,
+        /// The scheme.
+        scheme: String,
+        /// What went wrong, as the end of a sentence that begins with the scheme.
+        reason: String,
+    },
     /// Nobody's upload can arrive.
     #[error(
         "round {round}: no client can get through, now or later; lower the failure probabilities"
@@ -123,6 +135,7 @@ impl Error {
             self,
             Self::Io { .. }
                 | Self::Task { .. }
+                | Self::Scheme { .. }
                 | Self::NobodyCanArrive { .. }
                 | Self::NothingArrives { .. }
                 | Self::Learning(fedcote_learn::Error::Write(_))

@@ -34,6 +34,7 @@ pub mod folder;
 mod fuzz;
 pub mod hostile;
 pub mod local;
+pub mod own;
 pub mod part;
 mod plan;
 mod report;

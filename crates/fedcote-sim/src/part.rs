@@ -109,6 +109,15 @@ pub trait LocalUpdate: State + Send + Sync {
         Correction::default()
     }
 
+    /// The same where it may fail, in the user's own code.
+    ///
+    /// # Errors
+    ///
+    /// When that code fails.
+    fn try_correction(&self, context: &RoundContext, client: u32) -> Result<Correction<'_>, Error> {
+        Ok(self.correction(context, client))
+    }
+
     /// The model that a client starts from, if it is not the global one.
     fn start(&self, client: u32) -> Option<&[f32]> {
         let _ = client;

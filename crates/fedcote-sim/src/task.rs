@@ -12,6 +12,7 @@ use fedcote::random::Key;
 pub use fedcote_learn::models::Parameter;
 
 use crate::Error;
+use crate::own::OwnSchemes;
 
 /// What a federation learns: models over one flat slice of parameters, and clients that train them.
 ///
@@ -146,6 +147,11 @@ pub trait Tasks: Send + Sync {
     ///
     /// When it cannot be made.
     fn task(&self, seed: u64) -> Result<Arc<dyn Task>, Error>;
+
+    /// Schemes with parts of their own, if there are any.
+    fn schemes(&self) -> Option<Arc<dyn OwnSchemes>> {
+        None
+    }
 
     /// What tells this task from another one, for `config.toml`: an interrupted run goes on only with the same
     /// identity. `None` for a task that the scenario describes in full.

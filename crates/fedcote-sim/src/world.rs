@@ -10,6 +10,7 @@ use rand::RngExt;
 
 use crate::Error;
 use crate::hostile::Hostile;
+use crate::own::OwnSchemes;
 use crate::scenario::{LocalSteps, Scenario};
 use crate::task::{Correction, Job, LabelCounts, Task};
 
@@ -27,6 +28,8 @@ pub struct World {
     pub federation: Arc<Federation>,
     /// Weights and labels as the clients report them to the server.
     pub reported: Arc<Federation>,
+    /// Schemes with parts of their own.
+    pub own_schemes: Option<Arc<dyn OwnSchemes>>,
     /// Who is hostile, in order.
     hostile: Vec<u32>,
 }
@@ -61,7 +64,8 @@ impl World {
             Some(counts) => describe(counts, failure)?,
         };
         let hostile = scenario.hostile.members(clients, seed);
-        Ok(Self { scenario, seed, task, network, federation, reported, hostile })
+        let own_schemes = None;
+        Ok(Self { scenario, seed, task, network, federation, reported, own_schemes, hostile })
     }
 
     /// The name of a stream of this seed.

@@ -6,10 +6,10 @@ mod table;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
+use fedcote_sim::Scenario;
 use fedcote_sim::comparison::{Control, Shard, compare};
 use fedcote_sim::folder::ScenarioFile;
 use fedcote_sim::scenario::{PRESETS, Preset};
-use fedcote_sim::{Classifications, Scenario};
 use fedcote_support::command;
 
 use crate::arguments::{Seeds, whole};
@@ -131,7 +131,9 @@ pub fn run(args: Args, session: &Session) -> Result<(), Error> {
     }
     let page = args.serve.then(|| serve(&args.address, &out, session)).transpose()?;
     let control = Control {
-        threads: args.threads.into(),
+        // Code in Python is called by one run at a time, unless the user asks for more.
+        threads: if session.needs_python(&scenario) { args.threads.max(1) } else { args.threads }
+            .into(),
         resume: args.resume,
         shard: args.shard.unwrap_or_default(),
         stop,
@@ -139,8 +141,8 @@ pub fn run(args: Args, session: &Session) -> Result<(), Error> {
     };
     let progress =
         progress::Progress::new(&scenario, control.shard, progress::Style::of(args.json));
-    let tasks = Classifications::load(&scenario)?;
-    let summary = compare(&scenario, &tasks, &out, &control, &progress)?;
+    let tasks = session.tasks(&scenario)?;
+    let summary = compare(&scenario, &*tasks, &out, &control, &progress)?;
     progress.finish();
     let Some(summary) = summary else {
         let mut words = vec!["run".to_owned(), "--resume".into(), "--out".into()];

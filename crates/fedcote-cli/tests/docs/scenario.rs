@@ -24,7 +24,7 @@ const STANDARD: &str = "crates/fedcote-radio/src/standard.rs";
 const HOSTILE: &str = "crates/fedcote-sim/src/hostile.rs";
 const SERVER: &str = "crates/fedcote-sim/src/scenario/server.rs";
 
-const SECTIONS: [Section; 11] = [
+const SECTIONS: [Section; 12] = [
     Section {
         table: "",
         about: "The length of the comparison, who takes part, what is compared.",
@@ -39,6 +39,11 @@ const SECTIONS: [Section; 11] = [
         table: "model",
         about: "What is trained.",
         types: &[("crates/fedcote-learn/src/models/mod.rs", "ModelSpec")],
+    },
+    Section {
+        table: "task",
+        about: "What is learnt instead, in Python ([guide](../guide/own-task.md)); for the command of the Python package.",
+        types: &[("crates/fedcote-sim/src/scenario/own.rs", "OwnTask")],
     },
     Section {
         table: "training",
@@ -358,6 +363,7 @@ fn plain(kind: &str) -> String {
         "LocalSteps" => "whole number, or `[low, high]`",
         "EstimatorKind" => "name or table, below",
         "Stragglers" => "table, below",
+        "Table" => "table",
         "BTreeMap<String, StationConfig>" | "BTreeMap<String, StandardConfig>" => "tables, below",
         "Vec<ShadowingRange>" => "list of tables, below",
         other => panic!("say in scenario.rs what a user writes for a {other}"),
@@ -382,7 +388,7 @@ fn same_keys(table: &str, fields: &[Entry]) {
     for Entry { name, .. } in fields {
         assert!(known.contains(&name.as_str()), "[{table}] {name} is no key: {refused}");
     }
-    let tables = ["data", "model", "training", "network", "server", "hostile", "scheme"];
+    let tables = ["data", "model", "task", "training", "network", "server", "hostile", "scheme"];
     for name in known {
         let told = fields.iter().any(|field| field.name == name) || tables.contains(&name);
         assert!(told, "[{table}] {name} is not explained");

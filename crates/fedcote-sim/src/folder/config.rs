@@ -21,14 +21,17 @@ pub(super) fn run_config(
     scenario.schemes = scenario.schemes.resolved(scheme)?;
     let mut config = scenario.to_table();
     config.insert("version".into(), Value::String(env!("CARGO_PKG_VERSION").to_owned()));
+    // It is in the place of data and model, whatever the scenario says about them.
     if let Some(task) = task {
         config.insert("task".into(), Value::String(task.to_owned()));
+        config.remove("data");
+        config.remove("model");
     }
     Ok(config)
 }
 
 /// Keys that may differ between the runs of a folder: they change no number.
-const INDIFFERENT: [&str; 1] = ["checkpoint_every"];
+const INDIFFERENT: [&str; 2] = ["checkpoint_every", "task.folder"];
 
 /// Keys with a path, given from the scenario's folder or from the root.
 const PATHS: [&str; 2] = ["data.path", "network.file"];

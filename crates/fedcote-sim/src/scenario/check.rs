@@ -77,6 +77,7 @@ impl Scenario {
                 "must be [[round, rate], …] with growing rounds from 1 and rates from 1e-30 to 1e30",
             );
         }
+        self.task.check()?;
         self.observation.check()?;
         self.server.check()?;
         self.hostile.check(general.clients)?;

@@ -4,6 +4,7 @@
 //! ([`Scenario::to_toml`]); what is printed reads back to the same scenario.
 
 mod check;
+mod own;
 mod presets;
 mod server;
 mod source;
@@ -17,6 +18,8 @@ use fedcote_support::suggestion;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
+pub use own::OwnTask;
+pub(crate) use own::is_place;
 pub use presets::{PRESETS, Preset};
 pub use server::{Knowledge, Observation, Server};
 use source::Source;
@@ -36,6 +39,8 @@ pub struct Scenario {
     pub data: DataSpec,
     /// The model.
     pub model: ModelSpec,
+    /// What is learnt instead, in the user's own code.
+    pub task: OwnTask,
     /// Local training.
     pub training: Training,
     /// Who fails when.
@@ -131,7 +136,8 @@ pub enum LocalSteps {
     Range([u32; 2]),
 }
 
-const SECTIONS: [&str; 7] = ["data", "model", "training", "network", "server", "hostile", "scheme"];
+const SECTIONS: [&str; 8] =
+    ["data", "model", "task", "training", "network", "server", "hostile", "scheme"];
 
 impl Scenario {
     /// Loads a preset or a file, with overrides of the form `a.b=value`.
@@ -171,6 +177,17 @@ impl Scenario {
             Some(Value::Table(table)) => Ok(table),
             Some(_) => Err(source.wrong(key, &format!("must be a table: write [{key}]"))),
         };
+        let task: OwnTask = source.read("task", section("task")?, &[])?;
+        if task.is_given() {
+            for key in ["data", "model"] {
+                // A task on top of a file: what the file learns is beside the point.
+                let beside = source.overrides("task") && !source.overrides(key);
+                if !section(key)?.is_empty() && !beside {
+                    let reason = "has no effect beside [task], whose function has all settings";
+                    return Err(source.wrong(key, reason));
+                }
+            }
+        }
         let data = source.read("data", section("data")?, &[])?;
         let model = source.read("model", section("model")?, &[])?;
         let training = source.read("training", section("training")?, &[])?;
@@ -220,6 +237,7 @@ impl Scenario {
             general,
             data,
             model,
+            task,
             training,
             network,
             observation,
@@ -234,6 +252,10 @@ impl Scenario {
 
     /// The number of parameters of the model, which decides the rate of an upload.
     pub fn model_parameters(&self) -> Result<usize, Error> {
+        if self.task.is_given() {
+            let reason = "how large its model is shows only when it runs";
+            return Err(Error::Scenario { place: "task".to_owned(), reason: reason.to_owned() });
+        }
         let (shape, classes) = match self.data.set {
             // Known without reading them, so that a network can be looked at before the data is there.
             SetKind::Cifar10 => (Shape { height: 32, width: 32, channels: 3 }, 10),
@@ -248,7 +270,11 @@ impl Scenario {
 
     /// The scenario with the paths in it made absolute: it means the same wherever it is written to.
     pub fn rooted(mut self) -> Result<Self, Error> {
-        for path in [&mut self.data.path, &mut self.network.file].into_iter().flatten() {
+        if self.task.is_given() {
+            self.task.folder.get_or_insert_with(|| ".".into());
+        }
+        let paths = [&mut self.data.path, &mut self.network.file, &mut self.task.folder];
+        for path in paths.into_iter().flatten() {
             let from_here = self.base.join(&*path);
             *path = std::path::absolute(&from_here).map_err(Error::io(&from_here))?;
         }
@@ -264,8 +290,12 @@ impl Scenario {
     pub fn to_table(&self) -> Table {
         let table = |value: Result<Table, toml::ser::Error>| value.expect("plain values");
         let mut top = table(Table::try_from(&self.general));
-        top.insert("data".into(), table(Table::try_from(&self.data)).into());
-        top.insert("model".into(), table(Table::try_from(&self.model)).into());
+        if self.task.is_given() {
+            top.insert("task".into(), table(Table::try_from(&self.task)).into());
+        } else {
+            top.insert("data".into(), table(Table::try_from(&self.data)).into());
+            top.insert("model".into(), table(Table::try_from(&self.model)).into());
+        }
         top.insert("training".into(), table(Table::try_from(&self.training)).into());
         let mut network = table(Table::try_from(&self.network));
         network.extend(table(Table::try_from(&self.observation)));

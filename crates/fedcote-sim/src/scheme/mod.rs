@@ -23,6 +23,7 @@ use toml::Table;
 
 pub use crate::aggregation::AggregationKind;
 pub use crate::local::LocalKind;
+use crate::scenario::is_place;
 pub use crate::selection::SelectionKind;
 use named::named;
 pub use named::{NAMED, Named};
@@ -55,6 +56,8 @@ pub struct Scheme {
     pub aggregation: AggregationKind,
     /// Which failures it meets.
     pub failures: FailureKind,
+    /// The user's own class that replaces parts, `module:Class`.
+    pub python: Option<String>,
 }
 
 impl Scheme {
@@ -66,7 +69,12 @@ impl Scheme {
             local: LocalKind::read(table)?,
             aggregation: AggregationKind::read(table)?,
             failures: FailureKind::read(table)?,
+            python: value(table, "python")?,
         };
+        if let Some(place) = scheme.python.as_ref().filter(|place| !is_place(place)) {
+            let reason = format!("must be \"module:Class\", is `{place}`");
+            return Err(SettingError::new("python", reason));
+        }
         // A scheme that draws without probabilities has no weights to make unbiased.
         if scheme.aggregation.needs_probabilities() && !scheme.selection.has_probabilities() {
             let word = scheme.aggregation.word();
@@ -83,6 +91,9 @@ impl Scheme {
         self.local.write(&mut table);
         self.aggregation.write(&mut table);
         self.failures.write(&mut table);
+        if let Some(place) = &self.python {
+            table.insert("python".to_owned(), place.clone().into());
+        }
         table
     }
 
@@ -146,6 +157,12 @@ pub fn parameters() -> Vec<Parameter> {
             AggregationKind::WORDS,
         ),
         part("failures", "Which failures the scheme meets.", "FailureKind", FailureKind::WORDS),
+        part(
+            "python",
+            "A class of your own, `\"module:Class\"`, that replaces parts.",
+            "String",
+            &[],
+        ),
     ];
     all.extend(SelectionKind::parameters());
     all.extend(LocalKind::parameters());
