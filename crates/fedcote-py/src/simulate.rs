@@ -43,12 +43,12 @@ pub fn planned(scenario: &str, text: Option<&str>, overrides: Vec<String>) -> Py
     Ok(plan(&scenario).len() as u64 * u64::from(scenario.general.rounds))
 }
 
+/// Name, caption and SVG of a figure.
+type Drawn = (&'static str, String, String);
+
 /// The table of a folder's report as HTML, and its figures: name, caption, SVG.
 #[pyfunction]
-pub fn figures(
-    py: Python<'_>,
-    folder: PathBuf,
-) -> PyResult<(String, Vec<(&'static str, String, String)>)> {
+pub fn figures(py: Python<'_>, folder: PathBuf) -> PyResult<(String, Vec<Drawn>)> {
     py.detach(|| {
         let run = fedcote_plot::folder::Run::read(&folder)?;
         let figures = fedcote_plot::report::figures(&run).into_iter();
