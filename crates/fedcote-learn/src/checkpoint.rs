@@ -3,7 +3,7 @@
 
 use std::{fs, path::Path};
 
-use safetensors::{Dtype, SafeTensors, tensor::TensorView};
+use safetensors::{Dtype, SafeTensorError, SafeTensors, tensor::TensorView};
 
 use crate::{Error, models::Parameter};
 
@@ -13,17 +13,29 @@ use crate::{Error, models::Parameter};
 ///
 /// When there are not as many weights as the parameters say.
 pub fn save(path: &Path, parameters: &[Parameter], weights: &[f32]) -> Result<(), Error> {
+    let contents = contents(parameters, weights).map_err(|error| Error::file(path, error))?;
+    Ok(fedcote_support::write(path, &contents)?)
+}
+
+/// The bytes of the file.
+///
+/// # Errors
+///
+/// When the format cannot express a parameter.
+///
+/// # Panics
+///
+/// When there are not as many weights as the parameters say.
+pub fn contents(parameters: &[Parameter], weights: &[f32]) -> Result<Vec<u8>, SafeTensorError> {
     let bytes: Vec<u8> = weights.iter().flat_map(|weight| weight.to_le_bytes()).collect();
     assert_eq!(weights.len(), parameters.iter().map(Parameter::len).sum::<usize>());
     let mut tensors = Vec::with_capacity(parameters.len());
     for parameter in parameters {
         let values = &bytes[4 * parameter.offset..4 * (parameter.offset + parameter.len())];
         let tensor = TensorView::new(Dtype::F32, parameter.shape.clone(), values);
-        tensors.push((&parameter.name, tensor.map_err(|error| Error::file(path, error))?));
+        tensors.push((&parameter.name, tensor?));
     }
-    let contents =
-        safetensors::serialize(tensors, None).map_err(|error| Error::file(path, error))?;
-    Ok(fedcote_support::write(path, &contents)?)
+    safetensors::serialize(tensors, None)
 }
 
 /// Reads weights that were saved with the same names and shapes.

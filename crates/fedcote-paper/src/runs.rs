@@ -108,8 +108,14 @@ impl Store {
                 .map(|run| RunId { scheme: run.scheme.clone(), seed: run.seed })
                 .collect();
             watch.say(&format!("{} ({} runs)", variant.slug(), ids.len()));
-            let control =
-                Control { threads, resume: true, shard: Shard::ALL, stop, command: String::new() };
+            let control = Control {
+                threads,
+                remote: None,
+                resume: true,
+                shard: Shard::ALL,
+                stop,
+                command: String::new(),
+            };
             let folder = self.variant(&variant);
             if !comparison::play(&scenario, &tasks, &folder, &ids, &control, watch)? {
                 return Ok(false);

@@ -1,6 +1,6 @@
 //! What a report shows of a run folder, read by [`fedcote_sim::folder`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -27,6 +27,8 @@ pub struct Run {
     pub rounds: u32,
     /// Runs of the scenario that have not ended.
     pub unfinished: usize,
+    /// The instruction sets that its finished runs were computed with.
+    pub instructions: BTreeSet<String>,
     /// The command that made the run.
     pub command: Option<String>,
     /// The version that made the run.
@@ -66,12 +68,14 @@ impl Run {
         let overview = Overview::read(path)?;
         let rounds = if file.rounds > 0 { file.rounds } else { overview.rounds };
         let mut schemes: Vec<Scheme> = Vec::new();
+        let mut instructions = BTreeSet::new();
         for name in overview.schemes() {
             let (mut seeds, mut runs) = (Vec::new(), Vec::new());
             for Standing { run, .. } in overview.runs.iter().filter(|s| s.run.scheme == name) {
                 let Some(recorded) = Recorded::read(&run.folder(path))? else { continue };
                 runs.extend(recorded.has_begun().then(|| recorded.summary(rounds)));
-                let Recorded { rounds, clients, .. } = recorded;
+                let Recorded { rounds, clients, finished } = recorded;
+                instructions.extend(finished.into_iter().flat_map(|ended| ended.instructions));
                 seeds.push(Seed { seed: run.seed, rounds: rounds.reports, clients });
             }
             if seeds.is_empty() {
@@ -101,6 +105,7 @@ impl Run {
             scenario,
             rounds,
             unfinished,
+            instructions,
             command: said(file.command).or(begun_by),
             version: said(file.version).or(version),
         })

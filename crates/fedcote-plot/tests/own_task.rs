@@ -110,7 +110,7 @@ failures = "none"
 "#;
 
 fn control<'a>(stop: &'a AtomicBool, resume: bool, shard: Shard) -> Control<'a> {
-    Control { threads: 2, resume, shard, stop, command: "a test".to_owned() }
+    Control { threads: 2, remote: None, resume, shard, stop, command: "a test".to_owned() }
 }
 
 fn scenario() -> Scenario {

@@ -92,6 +92,7 @@ pub fn simulate(
     let stop = AtomicBool::new(false);
     let control = Control {
         threads,
+        remote: None,
         resume,
         shard: Shard::ALL,
         stop: &stop,

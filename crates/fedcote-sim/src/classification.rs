@@ -1,12 +1,12 @@
 //! The built-in task: a data set, divided among clients, and a model that classifies it.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use fedcote::random::Key;
-use fedcote_learn::Partition;
 use fedcote_learn::data::Dataset;
 use fedcote_learn::models::Model;
 use fedcote_learn::train::{self, LocalSettings, Trainer};
+use fedcote_learn::{Partition, Path};
 use rayon::prelude::*;
 
 use crate::Error;
@@ -36,7 +36,9 @@ impl Classification {
         let (labels, classes) = (&data.train.labels, data.train.classes);
         let clients = scenario.general.clients;
         let partition = fedcote_learn::partition(&scenario.data, labels, classes, clients, seed)?;
-        let model = fedcote_learn::models::build(&scenario.model, data.train.shape, classes)?;
+        let path = if scenario.general.portable { Path::portable() } else { Path::best() };
+        let shape = data.train.shape;
+        let model = fedcote_learn::models::build_for(&scenario.model, shape, classes, path)?;
         let sizes = (0..partition.len()).map(|client| partition.client(client).len());
         let largest = sizes.max().unwrap_or(0);
         Ok(Self { data, partition, model, largest, trainers: Mutex::default() })
@@ -79,6 +81,10 @@ impl Task for Classification {
         self.model.parameters()
     }
 
+    fn instructions(&self) -> &'static str {
+        self.model.path().name()
+    }
+
     fn label_counts(&self) -> LabelCounts {
         let classes = self.data.train.classes;
         let counts = self.partition.label_counts(&self.data.train.labels, classes);
@@ -112,7 +118,7 @@ impl Task for Classification {
 /// The built-in tasks of a scenario, all on one data set.
 pub struct Classifications {
     scenario: Scenario,
-    data: Arc<Dataset>,
+    data: OnceLock<Arc<Dataset>>,
 }
 
 impl Classifications {
@@ -122,14 +128,27 @@ impl Classifications {
     ///
     /// When it cannot be read.
     pub fn load(scenario: &Scenario) -> Result<Self, Error> {
-        let data = fedcote_learn::data::load(&scenario.data, &scenario.base)?;
-        Ok(Self { scenario: scenario.clone(), data })
+        let later = Self::later(scenario);
+        later.data().map(|_| later)
+    }
+
+    /// The same, but the data set is read when the first task is made: perhaps never here.
+    pub fn later(scenario: &Scenario) -> Self {
+        Self { scenario: scenario.clone(), data: OnceLock::new() }
+    }
+
+    fn data(&self) -> Result<Arc<Dataset>, Error> {
+        if let Some(data) = self.data.get() {
+            return Ok(Arc::clone(data));
+        }
+        let data = fedcote_learn::data::load(&self.scenario.data, &self.scenario.base)?;
+        Ok(Arc::clone(self.data.get_or_init(|| data)))
     }
 }
 
 impl Tasks for Classifications {
     fn task(&self, seed: u64) -> Result<Arc<dyn Task>, Error> {
-        Ok(Arc::new(Classification::new(&self.scenario, Arc::clone(&self.data), seed)?))
+        Ok(Arc::new(Classification::new(&self.scenario, self.data()?, seed)?))
     }
 
     fn identity(&self) -> Option<String> {

@@ -11,6 +11,7 @@ use crate::Error;
 use crate::context::Context;
 use crate::folder::{self, Finished, Lock, RunFolder, ScenarioFile, found};
 pub use crate::plan::{RunId, Shard, plan};
+use crate::remote::{self, Remote};
 use crate::report::RoundReport;
 use crate::runner::Runner;
 use crate::scenario::Scenario;
@@ -56,6 +57,8 @@ impl<F: Fn(&RunId, Event) + Sync> Listener for F {
 pub struct Control<'a> {
     /// Threads; 0 means one per core.
     pub threads: usize,
+    /// Where rounds are computed; `None` for here.
+    pub remote: Option<&'a dyn Remote>,
     /// Whether to go on in a folder that has runs already.
     pub resume: bool,
     /// Which part of the runs to play; others may play theirs in the same folder at the same time.
@@ -87,8 +90,7 @@ pub fn compare(
     };
     let scenario = Arc::new(scenario.clone());
     // What cannot work is refused before anything is written.
-    let context = Context::new(&scenario, tasks, control)?;
-    context.make_ahead(first.seed)?;
+    let Some(place) = Place::new(&scenario, tasks, first, control)? else { return Ok(None) };
     let _working = Lock::join(out, !control.shard.is_part())?;
     let there = found(out)?;
     if !control.resume && !control.shard.is_part() && !there.is_empty() {
@@ -104,9 +106,9 @@ pub fn compare(
     }
     fedcote_support::sweep(out).map_err(Error::io(out))?;
     // Every folder is checked before the first round is played.
-    let folders = open(&context, out, &runs)?;
+    let task = tasks.identity();
+    let folders = open(&scenario, task.as_deref(), out, &runs)?;
     // Other workers' runs must be of this scenario, too, or the summary would compare what cannot be compared.
-    let task = context.identity();
     for run in found(out)? {
         RunFolder::open_for(out, &scenario, task.as_deref(), &run.scheme, run.seed)?;
     }
@@ -116,7 +118,7 @@ pub fn compare(
     // It would speak of fewer runs than there will be.
     remove(&out.join("summary.json"))?;
     remove(&out.join("summary.csv"))?;
-    if !play_all(&context, &runs, &folders, control, listener)? {
+    if !place.play(&runs, &folders, control, listener)? {
         return Ok(None);
     }
     summarise(out).map(Some)
@@ -137,12 +139,54 @@ pub fn play(
     listener: &dyn Listener,
 ) -> Result<bool, Error> {
     let scenario = Arc::new(scenario.clone());
-    let context = Context::new(&scenario, tasks, control)?;
-    if let Some(first) = runs.first() {
-        context.make_ahead(first.seed)?;
+    let Some(first) = runs.first() else { return Ok(true) };
+    let Some(place) = Place::new(&scenario, tasks, first, control)? else { return Ok(false) };
+    let folders = open(&scenario, tasks.identity().as_deref(), out, runs)?;
+    place.play(runs, &folders, control, listener)
+}
+
+/// Where the rounds are computed.
+enum Place<'a> {
+    Here(Context<'a>),
+    Elsewhere(&'a dyn Remote, &'a Scenario),
+}
+
+impl<'a> Place<'a> {
+    /// Sees that the first run can begin there; `None` means that the user did not want to wait.
+    fn new(
+        scenario: &'a Arc<Scenario>,
+        tasks: &'a dyn Tasks,
+        first: &RunId,
+        control: &Control<'a>,
+    ) -> Result<Option<Self>, Error> {
+        Ok(match control.remote {
+            None => {
+                let context = Context::new(scenario, tasks, control)?;
+                context.make_ahead(first.seed)?;
+                Some(Self::Here(context))
+            }
+            Some(remote) => {
+                let begins = remote::probe(remote, scenario, first, control)?;
+                begins.then_some(Self::Elsewhere(remote, scenario))
+            }
+        })
     }
-    let folders = open(&context, out, runs)?;
-    play_all(&context, runs, &folders, control, listener)
+
+    /// Plays these runs; false means that it was interrupted.
+    fn play(
+        &self,
+        runs: &[RunId],
+        folders: &[RunFolder],
+        control: &Control,
+        listener: &dyn Listener,
+    ) -> Result<bool, Error> {
+        match self {
+            Self::Here(context) => play_all(context, runs, folders, control, listener),
+            Self::Elsewhere(remote, scenario) => {
+                remote::play_all(*remote, scenario, runs, folders, control, listener)
+            }
+        }
+    }
 }
 
 /// Sums up the finished runs of a comparison's folder, without its data, and writes `summary.json` and `summary.csv`.
@@ -160,11 +204,14 @@ pub fn summarise(out: &Path) -> Result<Summary, Error> {
 }
 
 /// The folders of these runs, each checked; none of them may be another command's at the moment.
-fn open(context: &Context, out: &Path, runs: &[RunId]) -> Result<Vec<RunFolder>, Error> {
-    let task = context.identity();
+fn open(
+    scenario: &Scenario,
+    task: Option<&str>,
+    out: &Path,
+    runs: &[RunId],
+) -> Result<Vec<RunFolder>, Error> {
     let open = |run: &RunId| {
-        let folder =
-            RunFolder::open_for(out, context.scenario, task.as_deref(), &run.scheme, run.seed)?;
+        let folder = RunFolder::open_for(out, scenario, task, &run.scheme, run.seed)?;
         Lock::take(folder.path()).map(|_| folder)
     };
     runs.iter().map(open).collect()

@@ -32,11 +32,6 @@ impl<'a> Context<'a> {
         Ok(Self { scenario, pool, tasks, made: Mutex::default(), ahead: Mutex::default() })
     }
 
-    /// What tells the task from others, for the run folders.
-    pub(crate) fn identity(&self) -> Option<String> {
-        self.tasks.identity()
-    }
-
     /// Makes a world before a run needs it, to see that it can be made.
     pub(crate) fn make_ahead(&self, seed: u64) -> Result<(), Error> {
         let world = self.world(seed)?;

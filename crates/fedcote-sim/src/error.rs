@@ -73,6 +73,14 @@ pub enum Error {
         /// What went wrong, as the end of a sentence that begins with the scheme.
         reason: String,
     },
+    /// What was computed elsewhere failed.
+    #[error("{reason}")]
+    Remote {
+        /// What went wrong, and where.
+        reason: String,
+        /// Whether the request was at fault rather than the work.
+        request: bool,
+    },
     /// Nobody's upload can arrive.
     #[error(
         "round {round}: no client can get through, now or later; lower the failure probabilities"
@@ -129,11 +137,17 @@ impl Error {
         }
     }
 
+    /// What was computed elsewhere failed, for this reason.
+    pub fn remote(reason: impl Into<String>) -> Self {
+        Self::Remote { reason: reason.into(), request: false }
+    }
+
     /// Whether the request was at fault rather than the work.
     pub fn is_request(&self) -> bool {
         !matches!(
             self,
             Self::Io { .. }
+                | Self::Remote { request: false, .. }
                 | Self::Task { .. }
                 | Self::Scheme { .. }
                 | Self::NobodyCanArrive { .. }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use fedcote_learn::data::SetKind;
 
-use crate::folder::{Rounds, checkpoint, kept};
+use crate::folder::{Checkpoint, Rounds, checkpoint, kept};
 use crate::saved::Saved;
 use crate::scenario::PRESETS;
 use crate::{Classification, Scenario, World};
@@ -107,8 +107,9 @@ fn checkpoints() {
     let mut saved = Saved::default();
     saved.put("global", &[1.0, -2.5, 3.0]);
     saved.put_value("numbers", &[0.1, 1e-300]);
-    let sound = checkpoint::contents(7, 1.5, &saved, &Default::default()).unwrap();
-    let empty = checkpoint::contents(1, 0.0, &Saved::default(), &Default::default()).unwrap();
+    let begun = Checkpoint { round: 7, saved: saved.clone(), ..Checkpoint::default() };
+    let sound = checkpoint::contents(&begun).unwrap();
+    let empty = checkpoint::contents(&Checkpoint::default()).unwrap();
     let words = ["\"F64\"", "values.json", "__metadata__", "[0,12]", "global", "checksums"];
     mutate::fuzz(&[&sound, &empty], &words, |bytes| {
         if let Some(resumed) = checkpoint::understand(bytes) {

@@ -13,7 +13,7 @@
 //! let scenario = Scenario::load("quickstart", &overrides.map(String::from))?;
 //! let stop = AtomicBool::new(false);
 //! let control =
-//!     Control { threads: 1, resume: false, shard: Shard::ALL, stop: &stop, command: "example".into() };
+//!     Control { threads: 1, remote: None, resume: false, shard: Shard::ALL, stop: &stop, command: "example".into() };
 //! # let folder = tempfile::tempdir()?;
 //! # let out = folder.path().join("runs");
 //! let tasks = Classifications::load(&scenario)?;
@@ -37,6 +37,8 @@ pub mod local;
 pub mod own;
 pub mod part;
 mod plan;
+mod play;
+pub mod remote;
 mod report;
 mod runner;
 pub mod saved;
@@ -44,9 +46,11 @@ pub mod scenario;
 pub mod scheme;
 pub mod selection;
 pub mod slab;
+pub mod stretch;
 pub mod summary;
 pub mod task;
 pub mod vector;
+pub mod worker;
 mod world;
 
 pub use classification::{Classification, Classifications};

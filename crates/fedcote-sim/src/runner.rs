@@ -1,4 +1,4 @@
-//! One run from its first round, or from its checkpoint, to its end.
+//! One run from its first round, or from its checkpoint, to its end, in its folder.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -6,11 +6,10 @@ use std::time::Instant;
 use crate::Error;
 use crate::comparison::{Control, Event, Listener};
 use crate::context::Context;
-use crate::engine::{Engine, Outcome};
-use crate::folder::{Client, Clients, Diverged, Finished, Lock, RunFolder, Seals};
+use crate::folder::{Line, Lock, RunFolder, RunWriter};
 use crate::plan::RunId;
-use crate::report::RoundReport;
-use crate::scenario::Scenario;
+use crate::play::Play;
+use crate::saved::Saved;
 
 /// One run on its way.
 pub(crate) struct Runner<'a> {
@@ -22,6 +21,28 @@ pub(crate) struct Runner<'a> {
     pub(crate) failed: &'a AtomicBool,
 }
 
+/// A run that one command at a time writes.
+pub(crate) struct Begun<'a> {
+    pub(crate) writer: RunWriter<'a>,
+    _lock: Lock,
+}
+
+/// Begins a run, or goes on with it, and returns its state; nothing if it has ended.
+pub(crate) fn begin<'a>(
+    run: &RunId,
+    folder: &'a RunFolder,
+    listener: &dyn Listener,
+) -> Result<Option<(Begun<'a>, Option<Saved>)>, Error> {
+    let lock = Lock::take(folder.path())?;
+    if let Some((finished, _)) = folder.finished()? {
+        folder.tidy()?;
+        listener.event(run, Event::Skipped(&finished));
+        return Ok(None);
+    }
+    let (writer, saved) = RunWriter::open(folder)?;
+    Ok(Some((Begun { writer, _lock: lock }, saved)))
+}
+
 impl Runner<'_> {
     fn stopping(&self) -> bool {
         self.control.stop.load(Ordering::Relaxed) || self.failed.load(Ordering::Relaxed)
@@ -29,134 +50,53 @@ impl Runner<'_> {
 
     /// Plays the run to its end; false means that it was interrupted.
     pub(crate) fn play(&self, context: &Context) -> Result<bool, Error> {
-        let scenario = &**context.scenario;
-        let rounds = scenario.general.rounds;
+        let every = context.scenario.general.checkpoint_every;
         if self.stopping() {
             return Ok(false);
         }
-        // One command at a time plays a run.
-        let _lock = Lock::take(self.folder.path())?;
-        if let Some((finished, _)) = self.folder.finished()? {
-            self.folder.tidy()?;
-            self.listener.event(self.run, Event::Skipped(&finished));
-            return Ok(true);
+        let begun = begin(self.run, self.folder, self.listener)?;
+        let Some((Begun { mut writer, _lock }, saved)) = begun else { return Ok(true) };
+        let mut play = Play::new(context.world(self.run.seed)?, &self.run.scheme)?;
+        if let Some(saved) = saved {
+            play.restore(writer.round(), &saved).map_err(|reason| {
+                let path = writer.folder();
+                let remedy = format!("remove {} to run it again", path.display());
+                Error::folder(path, format!("the checkpoint is damaged: {reason}; {remedy}"))
+            })?;
         }
-        let world = context.world(self.run.seed)?;
-        let scheme = scenario.schemes.resolve(&self.run.scheme)?;
-        let mut engine = Engine::new(world, scheme)?;
-        self.folder.sweep()?;
-        let (mut round, spent, mut seals) = match self.folder.resume()? {
-            None => (0, 0.0, Seals::default()),
-            Some(resumed) => {
-                let path = self.folder.path();
-                let damaged = |reason| {
-                    let remedy = format!("remove {} to run it again", path.display());
-                    Error::folder(path, format!("the checkpoint is damaged: {reason}; {remedy}"))
-                };
-                engine.restore(&resumed.saved).map_err(damaged)?;
-                (resumed.round, resumed.seconds, resumed.seals)
-            }
-        };
-        self.listener.event(self.run, Event::Started { round });
-        let begun = Instant::now();
-        let seconds = || spent + begun.elapsed().as_secs_f64();
-        let mut metrics = self.folder.metrics()?;
-        let mut diverged_at = None;
-        while round < rounds {
-            round += 1;
-            let report = context.pool.install(|| play_round(&mut engine, round, scenario));
-            let report = report.map_err(|error| error.in_round(round))?;
-            if round == 1 {
-                self.write_clients(&engine, &mut seals)?;
-                if !engine.warnings().is_empty() {
-                    self.listener.event(self.run, Event::Warned(engine.warnings()));
+        self.listener.event(self.run, Event::Started { round: play.round() });
+        writer.computed_with(play.instructions());
+        let (begun, spent) = (Instant::now(), writer.seconds());
+        while !play.has_ended() {
+            let line = context.pool.install(|| play.step())?;
+            if play.round() == 1 {
+                if let Some(contents) = play.clients() {
+                    writer.clients(&contents)?;
+                }
+                if !play.warnings().is_empty() {
+                    self.listener.event(self.run, Event::Warned(play.warnings()));
                 }
             }
-            let Some(report) = report else {
-                metrics.add(&Diverged { diverged_at: round })?;
-                diverged_at = Some(round);
-                break;
-            };
-            metrics.add(&report)?;
-            self.listener.event(self.run, Event::Round(&report));
-            let stop = self.stopping() && round < rounds;
-            if stop || round.is_multiple_of(scenario.general.checkpoint_every) {
-                metrics.sync()?;
-                let mut seals = seals.clone();
-                seals.set("metrics.jsonl", metrics.checksum());
-                self.folder.checkpoint(round, seconds(), &engine.save(), &seals)?;
+            writer.add(&line)?;
+            if let Line::Round(report) = &line {
+                self.listener.event(self.run, Event::Round(report));
+            }
+            let stop = self.stopping() && !play.has_ended();
+            if stop || (play.round().is_multiple_of(every) && !play.has_ended()) {
+                writer.set_seconds(spent + begun.elapsed().as_secs_f64());
+                if let Some(finished) = writer.checkpoint(play.save())? {
+                    self.listener.event(self.run, Event::Finished(&finished));
+                    return Ok(true);
+                }
             }
             if stop {
-                self.listener.event(self.run, Event::Interrupted { round });
+                self.listener.event(self.run, Event::Interrupted { round: play.round() });
                 return Ok(false);
             }
         }
-        metrics.sync()?;
-        let model = self.folder.path().join("model.safetensors");
-        let parameters = engine.world().task.parameters();
-        fedcote_learn::checkpoint::save(&model, parameters, engine.global())?;
-        seals.seal(self.folder.path(), "model.safetensors").map_err(Error::io(&model))?;
-        let finished = Finished {
-            rounds: round,
-            diverged_at,
-            seconds: seconds(),
-            classes: Some(engine.federation().classes()),
-            server_memory: engine.server_memory(),
-            metrics_checksum: metrics.checksum(),
-            checksums: seals,
-        };
-        self.folder.finish(finished)?;
-        let (finished, _) = self.folder.finished()?.expect("it has just been written");
+        writer.set_seconds(spent + begun.elapsed().as_secs_f64());
+        let finished = writer.finish(play.ending(), &play.model()?)?;
         self.listener.event(self.run, Event::Finished(&finished));
         Ok(true)
     }
-
-    /// Who takes part, as seen in the first round.
-    fn write_clients(&self, engine: &Engine, seals: &mut Seals) -> Result<(), Error> {
-        let federation = &engine.world().federation;
-        if federation.len() > Clients::MOST {
-            return Ok(());
-        }
-        let probabilities = engine.probabilities();
-        let places = engine.world().network.positions(1);
-        let clients: Vec<Client> = (0..federation.len())
-            .map(|at| {
-                let place = places.get(at);
-                Client {
-                    id: federation.id(at).into_owned(),
-                    weight: federation.weights()[at],
-                    failure: engine.failures()[at],
-                    labels: federation.labels(at).to_vec(),
-                    selection: probabilities.map(|p| p.selection[at]),
-                    appearance: probabilities.map(|p| p.appearance[at]),
-                    x: place.map(|place| place.x),
-                    y: place.map(|place| place.y),
-                    standard: place.map(|place| place.standard.to_owned()),
-                    indoor: place.map(|place| place.indoor),
-                }
-            })
-            .collect();
-        let clients = Clients {
-            classes: federation.classes(),
-            clients,
-            global_labels: federation.global_labels().to_vec(),
-            warnings: engine.warnings().to_vec(),
-        };
-        self.folder.write_clients(&clients, seals)
-    }
-}
-
-/// One round and, where it is due, its evaluation; `None` when the numbers blew up.
-fn play_round(
-    engine: &mut Engine,
-    round: u32,
-    scenario: &Scenario,
-) -> Result<Option<RoundReport>, Error> {
-    let Outcome::Done(mut report) = engine.step(round)? else { return Ok(None) };
-    let general = &scenario.general;
-    let due = |every: u32| round.is_multiple_of(every) || round == general.rounds;
-    if due(general.evaluate_every) {
-        engine.evaluate(&mut report, due(general.train_loss_every))?;
-    }
-    Ok(Some(report))
 }

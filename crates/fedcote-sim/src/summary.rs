@@ -232,10 +232,28 @@ pub struct Summary {
     /// Runs of the scenario that have not ended; absent when all have.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub missing: usize,
+    /// The instruction sets that the runs were computed with.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub instructions: BTreeSet<String>,
+    /// What the user should know about the comparison as a whole.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
     /// The command that repeats it.
     pub command: String,
     /// The version that made it.
     pub version: String,
+}
+
+/// What the user should know about runs that were computed with these instruction sets.
+pub fn mixed(instructions: &BTreeSet<String>) -> Option<String> {
+    let names: Vec<&str> = instructions.iter().map(String::as_str).collect();
+    (names.len() > 1).then(|| {
+        let names = names.join(", ");
+        format!(
+            "the runs were computed with different instruction sets ({names}): their last digits may differ for that \
+             reason alone; --portable computes with the same one everywhere"
+        )
+    })
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // as serde wants it
@@ -307,6 +325,7 @@ mod tests {
             seconds: 1.0,
             classes: Some(10),
             server_memory: 0,
+            instructions: Default::default(),
             metrics_checksum: String::new(),
             checksums: Default::default(),
         }

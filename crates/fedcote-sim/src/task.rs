@@ -52,6 +52,12 @@ pub trait Task: Send + Sync {
     /// When the evaluation fails.
     fn evaluate(&self, model: &[f32], on_training_data: bool) -> Result<Scores, Error>;
 
+    /// The name of the instruction set that it computes with, for the record: between different ones the last digits
+    /// may differ.
+    fn instructions(&self) -> &'static str {
+        fedcote_learn::Path::best().name()
+    }
+
     /// The number of parameters.
     fn len(&self) -> usize {
         self.parameters().last().map_or(0, |last| last.offset + last.len())

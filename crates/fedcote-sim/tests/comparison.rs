@@ -42,7 +42,14 @@ fn scenario(text: &str) -> Scenario {
 }
 
 fn control(threads: usize, resume: bool, stop: &AtomicBool) -> Control<'_> {
-    Control { threads, resume, shard: Shard::ALL, stop, command: "fedcote run".to_owned() }
+    Control {
+        threads,
+        remote: None,
+        resume,
+        shard: Shard::ALL,
+        stop,
+        command: "fedcote run".to_owned(),
+    }
 }
 
 /// A comparison of the built-in tasks.

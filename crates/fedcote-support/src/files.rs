@@ -45,24 +45,32 @@ pub fn remedy(error: &io::Error) -> &'static str {
 /// Replaces a file as a whole: a temporary file beside it, flushed to the disk, then renamed. An interruption leaves
 /// the old file or the new one.
 pub fn write(path: &Path, contents: &[u8]) -> Result<(), WriteError> {
-    replace(path, contents).map_err(|source| WriteError { path: path.to_owned(), source })?;
+    create(path, contents).map(|_| ())
+}
+
+/// The same, and the file stays open at its end, to read and to write. It is this writer's own: when another one
+/// replaces the file, what is added here goes nowhere.
+pub fn create(path: &Path, contents: &[u8]) -> Result<File, WriteError> {
+    let file =
+        replace(path, contents).map_err(|source| WriteError { path: path.to_owned(), source })?;
     // The rename itself must survive a power cut; not every system can open folders for that.
     if let Ok(folder) =
         File::open(path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")))
     {
         let _ = folder.sync_all();
     }
-    Ok(())
+    Ok(file)
 }
 
-fn replace(path: &Path, contents: &[u8]) -> io::Result<()> {
+fn replace(path: &Path, contents: &[u8]) -> io::Result<File> {
     loop {
         let temporary = beside(path);
-        let mut file = match File::create_new(&temporary) {
-            // A process with the same number was killed while it wrote: in a container numbers repeat.
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
-            other => other?,
-        };
+        let mut file =
+            match File::options().read(true).write(true).create_new(true).open(&temporary) {
+                // A process with the same number was killed while it wrote: in a container numbers repeat.
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
+                other => other?,
+            };
         // The lock tells `sweep` that the file is being written. Without locks it leaves such files alone.
         let _ = file.try_lock();
         let written = file.write_all(contents).and_then(|()| file.sync_all());
@@ -74,7 +82,11 @@ fn replace(path: &Path, contents: &[u8]) -> io::Result<()> {
                 let _ = fs::remove_file(&temporary);
                 return Err(error);
             }
-            Ok(()) => return Ok(()),
+            Ok(()) => {
+                // Where there are no locks there is none to give back.
+                let _ = file.unlock();
+                return Ok(file);
+            }
         }
     }
 }

@@ -49,6 +49,10 @@ pub struct Args {
     #[arg(long, default_value_t = 0, value_name = "N", allow_negative_numbers = true)]
     #[arg(value_parser = whole::<u16>(0..=1024))]
     threads: u16,
+    /// Compute with instructions that every processor has, so that different ones come to the same bits; slower: short
+    /// for --set portable=true
+    #[arg(long)]
+    portable: bool,
     /// Execute part I of N of the runs, such as 2/8: N workers that share --out execute them all
     #[arg(long, value_name = "I/N", requires = "out")]
     shard: Option<Shard>,
@@ -107,6 +111,7 @@ pub fn run(args: Args, session: &Session) -> Result<(), Error> {
     let mut overrides = args.overrides.clone();
     overrides.extend(args.rounds.map(|rounds| format!("rounds={rounds}")));
     overrides.extend(args.seeds.map(|Seeds(seeds)| format!("seeds={seeds:?}")));
+    overrides.extend(args.portable.then(|| "portable=true".to_owned()));
     let name = args.scenario.as_deref();
     let out = args.out.clone();
     let out = out.unwrap_or_else(|| default_out(name.unwrap_or(DEFAULT), args.resume));
@@ -134,6 +139,7 @@ pub fn run(args: Args, session: &Session) -> Result<(), Error> {
         // Code in Python is called by one run at a time, unless the user asks for more.
         threads: if session.needs_python(&scenario) { args.threads.max(1) } else { args.threads }
             .into(),
+        remote: None,
         resume: args.resume,
         shard: args.shard.unwrap_or_default(),
         stop,
@@ -167,7 +173,9 @@ pub fn run(args: Args, session: &Session) -> Result<(), Error> {
             1 => "\n1 run has not finished yet and is not counted.".to_owned(),
             runs => format!("\n{runs} runs have not finished yet and are not counted."),
         };
-        format!("{table}{missing}\nReport: {}\n", report.display())
+        let warnings: String =
+            summary.warnings.iter().map(|warning| format!("\nWarning: {warning}.")).collect();
+        format!("{table}{missing}{warnings}\nReport: {}\n", report.display())
     })?;
     match page {
         None => Ok(()),

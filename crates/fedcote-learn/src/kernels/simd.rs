@@ -211,6 +211,11 @@ impl Path {
         Self::supported()[0]
     }
 
+    /// What every CPU supports, with the same results on all of them.
+    pub fn portable() -> Self {
+        Self(Set::Portable)
+    }
+
     /// The name of the instruction set.
     pub fn name(self) -> &'static str {
         match self.0 {

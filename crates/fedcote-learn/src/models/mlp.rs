@@ -52,13 +52,22 @@ impl Mlp {
     ///
     /// With fewer than two sizes.
     pub fn new(sizes: &[usize]) -> Self {
+        Self::with_path(sizes, Path::best())
+    }
+
+    /// The same, with kernels for a given instruction set.
+    ///
+    /// # Panics
+    ///
+    /// With fewer than two sizes.
+    pub fn with_path(sizes: &[usize], path: Path) -> Self {
         assert!(sizes.len() >= 2, "a perceptron has inputs and outputs");
         let mut shapes = Vec::new();
         for (layer, size) in sizes.windows(2).enumerate() {
             shapes.push((format!("layer{}.weight", layer + 1), vec![size[0], size[1]]));
             shapes.push((format!("layer{}.bias", layer + 1), vec![size[1]]));
         }
-        Self { sizes: sizes.to_vec(), parameters: Parameter::table(shapes), path: Path::best() }
+        Self { sizes: sizes.to_vec(), parameters: Parameter::table(shapes), path }
     }
 
     /// Where a layer's weight and bias lie, and the length of the weight.
@@ -163,6 +172,10 @@ impl Model for Mlp {
 
     fn classes(&self) -> usize {
         self.sizes[self.sizes.len() - 1]
+    }
+
+    fn path(&self) -> Path {
+        self.path
     }
 
     fn initialise(&self, key: Key) -> Vec<f32> {

@@ -16,7 +16,7 @@ pub use loss::{cross_entropy, sample_losses};
 pub use mlp::Mlp;
 pub use resnet20::ResNet20;
 
-use crate::{Error, data::Shape};
+use crate::{Error, Path, data::Shape};
 
 /// A named part of a model's flat parameter slice, in row-major order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -109,6 +109,11 @@ pub trait Model: Send + Sync {
     /// The number of classes.
     fn classes(&self) -> usize;
 
+    /// The instruction set that it computes with.
+    fn path(&self) -> Path {
+        Path::best()
+    }
+
     /// Initial weights from the stream of that key.
     fn initialise(&self, key: Key) -> Vec<f32>;
 
@@ -161,8 +166,18 @@ impl Default for ModelSpec {
 /// A model of 4 GiB: more is a slip of the pen.
 const MOST_PARAMETERS: usize = 1 << 30;
 
-/// The model that a specification describes, for samples of this shape.
+/// The model that a specification describes, for samples of this shape, with the best instruction set of this CPU.
 pub fn build(spec: &ModelSpec, shape: Shape, classes: usize) -> Result<Box<dyn Model>, Error> {
+    build_for(spec, shape, classes, Path::best())
+}
+
+/// The same, with a given instruction set.
+pub fn build_for(
+    spec: &ModelSpec,
+    shape: Shape,
+    classes: usize,
+    path: Path,
+) -> Result<Box<dyn Model>, Error> {
     if spec.hidden.is_some() && spec.kind != ModelKind::Mlp {
         return Err(Error::setting("model.hidden", "belongs to kind = \"mlp\"; remove it"));
     }
@@ -173,7 +188,7 @@ pub fn build(spec: &ModelSpec, shape: Shape, classes: usize) -> Result<Box<dyn M
         ModelKind::Softmax => &[][..],
         ModelKind::Mlp => spec.hidden.as_deref().unwrap_or(&[30]),
         ModelKind::Resnet20 => {
-            return Ok(Box::new(ResNet20::new(shape, classes)));
+            return Ok(Box::new(ResNet20::with_path(shape, classes, path)));
         }
     };
     if hidden.contains(&0) {
@@ -187,7 +202,7 @@ pub fn build(spec: &ModelSpec, shape: Shape, classes: usize) -> Result<Box<dyn M
         let reason = format!("layers with more than {MOST_PARAMETERS} weights; make them smaller");
         return Err(Error::setting("model.hidden", reason));
     }
-    Ok(Box::new(Mlp::new(&sizes)))
+    Ok(Box::new(Mlp::with_path(&sizes, path)))
 }
 
 /// Values drawn uniformly from ±1/√fan_in, as weights and biases start here.

@@ -344,6 +344,10 @@ impl Model for ResNet20 {
         self.classes
     }
 
+    fn path(&self) -> Path {
+        self.path
+    }
+
     fn initialise(&self, key: Key) -> Vec<f32> {
         let mut stream = key.stream();
         let mut weights = Vec::with_capacity(self.len());

@@ -105,6 +105,10 @@ fn summary(runs: &[Run], names: &[String]) -> String {
     if let Some(verdict) = verdict(&table) {
         let _ = write!(out, "<p>{}</p>", Escaped(&verdict));
     }
+    let sets = runs.iter().flat_map(|run| run.instructions.clone()).collect();
+    if let Some(warning) = fedcote_sim::summary::mixed(&sets) {
+        let _ = write!(out, "<p><strong>Note:</strong> {}.</p>", Escaped(&warning));
+    }
     let _ = write!(
         out,
         "<div class=\"scroll\" role=\"region\" aria-label=\"Summary table\" tabindex=\"0\">{}</div>",

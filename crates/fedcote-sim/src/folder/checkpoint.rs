@@ -1,13 +1,13 @@
 //! The state of a run in one safetensors file.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::path::Path;
 
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensorError, SafeTensors};
 
-use super::{Resumed, Seals, checksum};
+use super::{Seals, checksum};
 use crate::Error;
 use crate::saved::Saved;
 
@@ -17,28 +17,37 @@ const VALUES: &str = "values.json";
 /// The value that holds the checksums of the files that the state goes with.
 const SEALS: &str = "files";
 
+/// The value that holds the instruction sets.
+const INSTRUCTIONS: &str = "instructions";
+
+/// Where an interrupted run goes on.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Checkpoint {
+    /// Rounds already played.
+    pub round: u32,
+    /// Seconds already spent.
+    pub seconds: f64,
+    /// The state after them.
+    pub saved: Saved,
+    /// Checksums of the files written so far.
+    pub seals: Seals,
+    /// The instruction sets that the rounds were computed with.
+    pub instructions: BTreeSet<String>,
+}
+
 /// Writes the state after a round, as a whole.
-pub fn save(
-    path: &Path,
-    round: u32,
-    seconds: f64,
-    saved: &Saved,
-    seals: &Seals,
-) -> Result<(), Error> {
-    let contents = contents(round, seconds, saved, seals)
-        .map_err(|error| Error::folder(path, error.to_string()))?;
+pub fn save(path: &Path, checkpoint: &Checkpoint) -> Result<(), Error> {
+    let contents = contents(checkpoint).map_err(|error| Error::folder(path, error.to_string()))?;
     Ok(fedcote_support::write(path, &contents)?)
 }
 
 /// The bytes of the file.
-pub(crate) fn contents(
-    round: u32,
-    seconds: f64,
-    saved: &Saved,
-    seals: &Seals,
-) -> Result<Vec<u8>, SafeTensorError> {
+pub(crate) fn contents(checkpoint: &Checkpoint) -> Result<Vec<u8>, SafeTensorError> {
+    let Checkpoint { round, seconds, saved, seals, instructions } = checkpoint;
     let mut small = saved.values.clone();
     small.insert(SEALS.to_owned(), serde_json::to_value(seals).expect("plain data"));
+    let sets = serde_json::to_value(instructions).expect("plain data");
+    small.insert(INSTRUCTIONS.to_owned(), sets);
     let values = serde_json::to_vec(&(round, seconds, &small)).expect("plain data");
     let tensors: Vec<(&str, Vec<u8>)> = saved
         .tensors
@@ -70,7 +79,7 @@ fn view(kind: Dtype, bytes: &[u8]) -> Result<TensorView<'_>, SafeTensorError> {
 
 /// Reads the state back. A file that is missing or damaged is no state: the run then begins again, which costs
 /// time but never a wrong number.
-pub fn load(path: &Path) -> Result<Option<Resumed>, Error> {
+pub fn load(path: &Path) -> Result<Option<Checkpoint>, Error> {
     let bytes = match fs::read(path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -79,7 +88,7 @@ pub fn load(path: &Path) -> Result<Option<Resumed>, Error> {
     Ok(understand(&bytes))
 }
 
-pub(crate) fn understand(bytes: &[u8]) -> Option<Resumed> {
+pub(crate) fn understand(bytes: &[u8]) -> Option<Checkpoint> {
     let (_, header) = SafeTensors::read_metadata(bytes).ok()?;
     let file = SafeTensors::deserialize(bytes).ok()?;
     let sums = header.metadata().as_ref()?.get("checksums")?.clone();
@@ -88,10 +97,14 @@ pub(crate) fn understand(bytes: &[u8]) -> Option<Resumed> {
     let mut found = vec![named_checksum(VALUES, values.data())];
     let (round, seconds, small) = serde_json::from_slice(values.data()).ok()?;
     saved.values = small;
-    // Early versions did not write it.
+    // Early versions did not write them.
     let seals = match saved.values.remove(SEALS) {
         None => Seals::default(),
         Some(seals) => serde_json::from_value(seals).ok()?,
+    };
+    let instructions = match saved.values.remove(INSTRUCTIONS) {
+        None => BTreeSet::new(),
+        Some(sets) => serde_json::from_value(sets).ok()?,
     };
     let mut names: Vec<&str> = file.names().into_iter().filter(|name| *name != VALUES).collect();
     names.sort_unstable();
@@ -102,7 +115,7 @@ pub(crate) fn understand(bytes: &[u8]) -> Option<Resumed> {
         let slice = chunks.map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
         saved.tensors.insert(name.to_owned(), slice);
     }
-    (sums == found.join(",")).then_some(Resumed { round, seconds, saved, seals })
+    (sums == found.join(",")).then_some(Checkpoint { round, seconds, saved, seals, instructions })
 }
 
 #[cfg(test)]
@@ -123,14 +136,17 @@ mod tests {
         seals
     }
 
+    fn checkpoint() -> Checkpoint {
+        let instructions = BTreeSet::from(["avx2".to_owned(), "portable".to_owned()]);
+        Checkpoint { round: 7, seconds: 1.5, saved: state(), seals: seals(), instructions }
+    }
+
     #[test]
     fn a_state_survives_to_the_bit() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("state.safetensors");
-        save(&path, 7, 1.5, &state(), &seals()).unwrap();
-        let resumed = load(&path).unwrap().unwrap();
-        assert_eq!((resumed.round, resumed.seconds), (7, 1.5));
-        assert_eq!((resumed.saved, resumed.seals), (state(), seals()));
+        save(&path, &checkpoint()).unwrap();
+        assert_eq!(load(&path).unwrap().unwrap(), checkpoint());
         assert!(load(&folder.path().join("none")).unwrap().is_none());
     }
 
@@ -138,7 +154,7 @@ mod tests {
     fn every_flipped_bit_and_every_cut_is_noticed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("state.safetensors");
-        save(&path, 7, 1.5, &state(), &seals()).unwrap();
+        save(&path, &checkpoint()).unwrap();
         let sound = fs::read(&path).unwrap();
         for bit in 0..sound.len() * 8 {
             let mut damaged = sound.clone();

@@ -57,6 +57,8 @@ pub(super) fn difference(found: &Table, wanted: &Table) -> Option<String> {
                         return Some(key);
                     }
                 }
+                // Early versions did not write it.
+                (None, Some(Value::Boolean(false))) if path == "portable" => {}
                 (found, wanted) if found == wanted || INDIFFERENT.contains(&path.as_str()) => {}
                 (Some(Value::String(found)), Some(Value::String(wanted)))
                     if PATHS.contains(&path.as_str()) && same_place(found, wanted) => {}

@@ -1,5 +1,6 @@
 //! `finished.json`: how a run ended.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -23,6 +24,9 @@ pub struct Finished {
     pub classes: Option<usize>,
     /// Bytes of server state that grew with the number of clients.
     pub server_memory: usize,
+    /// The instruction sets that its rounds were computed with: one, unless it was continued on another processor.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty", default)]
+    pub instructions: BTreeSet<String>,
     /// Checksum of `metrics.jsonl`.
     pub metrics_checksum: String,
     /// Checksums of the run's other files, and of this one without it.

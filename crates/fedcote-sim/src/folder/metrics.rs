@@ -1,7 +1,7 @@
 //! `metrics.jsonl`: a line per round, and a last one when the numbers blew up.
 
-use std::fs::{self, File};
-use std::io::{BufWriter, Write};
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -113,29 +113,36 @@ impl Rounds {
 }
 
 /// `metrics.jsonl`, open at its end.
+///
+/// A writer begins a file of its own and puts it in the place of the one that is there. So no two writers ever mix
+/// their lines, not even on a file system where locks do not hold them apart.
 pub struct MetricsWriter {
     path: PathBuf,
-    file: BufWriter<File>,
+    file: File,
     sum: Sum,
 }
 
 impl MetricsWriter {
-    pub(super) fn open(folder: &Path) -> Result<Self, Error> {
+    /// Begins with these lines.
+    pub(super) fn begin(folder: &Path, lines: &[u8]) -> Result<Self, Error> {
         let path = folder.join(FILE);
-        let file =
-            File::options().append(true).create(true).open(&path).map_err(Error::io(&path))?;
+        let file = fedcote_support::create(&path, lines)?;
         let mut sum = Sum::new();
-        sum.add(&fs::read(&path).map_err(Error::io(&path))?);
-        Ok(Self { path, file: BufWriter::new(file), sum })
+        sum.add(lines);
+        Ok(Self { path, file, sum })
     }
 
     /// Adds a line: a [`RoundReport`] or [`Diverged`].
     pub fn add(&mut self, line: &impl Serialize) -> Result<(), Error> {
-        let mut text = serde_json::to_vec(line).expect("plain data");
-        text.push(b'\n');
-        self.sum.add(&text);
-        // Flushed line by line: the live page and the user read along.
-        self.file.write_all(&text).and_then(|()| self.file.flush()).map_err(Error::io(&self.path))
+        self.add_text(serde_json::to_string(line).expect("plain data"))
+    }
+
+    /// Adds a line as it is.
+    pub fn add_text(&mut self, mut line: String) -> Result<(), Error> {
+        line.push('\n');
+        self.sum.add(line.as_bytes());
+        // In one piece, line by line: the live page and the user read along.
+        self.file.write_all(line.as_bytes()).map_err(Error::io(&self.path))
     }
 
     /// The checksum of all lines, as they were written.
@@ -145,24 +152,33 @@ impl MetricsWriter {
 
     /// Makes sure that all lines are on the disk.
     pub fn sync(&mut self) -> Result<(), Error> {
-        self.file
-            .flush()
-            .and_then(|()| self.file.get_ref().sync_data())
-            .map_err(Error::io(&self.path))
+        self.file.sync_data().map_err(Error::io(&self.path))
+    }
+
+    /// Makes sure that all lines are on the disk and in their place, where another writer may have put its own.
+    pub(super) fn settle(&mut self) -> Result<(), Error> {
+        self.sync()?;
+        let there = optional(&self.path)?;
+        if there.is_some_and(|bytes| checksum(&bytes) == self.checksum()) {
+            return Ok(());
+        }
+        let mut own = Vec::new();
+        let read = self.file.seek(SeekFrom::Start(0)).and_then(|_| self.file.read_to_end(&mut own));
+        read.map_err(Error::io(&self.path))?;
+        Ok(fedcote_support::write(&self.path, &own)?)
     }
 }
 
-/// How many bytes of the metrics hold rounds 1 to `round`; nothing if they are not all there, or their checksum is not
-/// the one given.
-pub(super) fn bytes_of_rounds(
+/// The lines of rounds 1 to `round`; nothing if they are not all there, or their checksum is not the one given.
+pub(super) fn lines_of_rounds(
     metrics: &Path,
     round: u32,
     sum: Option<&str>,
-) -> Result<Option<u64>, Error> {
-    let bytes = optional(metrics)?.unwrap_or_default();
+) -> Result<Option<Vec<u8>>, Error> {
+    let mut bytes = optional(metrics)?.unwrap_or_default();
     let Some(kept) = kept(&bytes, round) else { return Ok(None) };
-    let sound = sum.is_none_or(|sum| sum == checksum(&bytes[..kept]));
-    Ok(sound.then_some(kept as u64))
+    bytes.truncate(kept);
+    Ok(sum.is_none_or(|sum| sum == checksum(&bytes)).then_some(bytes))
 }
 
 /// How many bytes hold the lines of rounds 1 to `round`.

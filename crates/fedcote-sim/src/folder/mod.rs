@@ -24,6 +24,7 @@ mod run;
 mod scenario_file;
 mod seals;
 mod tail;
+mod writer;
 
 use std::fs;
 use std::io::ErrorKind;
@@ -33,6 +34,7 @@ use serde::de::DeserializeOwned;
 
 use crate::Error;
 
+pub use checkpoint::Checkpoint;
 pub use clients::{Client, Clients};
 pub use finished::Finished;
 pub use list::{Standing, State, found, list, standing};
@@ -42,11 +44,12 @@ pub(crate) use metrics::kept;
 pub use metrics::{Diverged, Line, MetricsWriter, Rounds};
 pub(crate) use record::summarise_ended;
 pub use record::{Overview, Recorded, read_summary, summarise};
-pub use run::{Resumed, RunFolder};
+pub use run::RunFolder;
 pub use scenario_file::ScenarioFile;
 pub use seals::Seals;
 pub(crate) use seals::checksum;
 pub use tail::{News, Tail, last_round};
+pub(crate) use writer::RunWriter;
 
 /// The bytes of a file that may be missing.
 fn optional(path: &Path) -> Result<Option<Vec<u8>>, Error> {

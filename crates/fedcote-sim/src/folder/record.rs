@@ -1,5 +1,6 @@
 //! All that was recorded of a run, and what the runs of a folder add up to, without any data set.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -12,7 +13,7 @@ use super::{optional, parse};
 use crate::Error;
 use crate::comparison::RunId;
 use crate::scenario::General;
-use crate::summary::{RunSummary, SchemeSummary, Summary};
+use crate::summary::{RunSummary, SchemeSummary, Summary, mixed};
 
 /// All that was recorded of a run so far.
 #[derive(Debug, Clone, PartialEq)]
@@ -148,12 +149,14 @@ fn sum_up(out: &Path, counts: impl Fn(State) -> bool) -> Result<(Summary, Overvi
     let overview = Overview::read(out)?;
     let scenario = overview.scenario.as_ref();
     let reference = |name: &str| scenario.is_some_and(|file| file.is_reference(name));
-    let mut schemes = Vec::new();
+    let (mut schemes, mut instructions) = (Vec::new(), BTreeSet::new());
     for name in overview.schemes() {
         let mut runs = Vec::new();
         let counted = |s: &&Standing| s.run.scheme == name && counts(s.state);
         for Standing { run, .. } in overview.runs.iter().filter(counted) {
             let recorded = Recorded::read(&run.folder(out))?.filter(Recorded::has_begun);
+            let ended = recorded.as_ref().and_then(|recorded| recorded.finished.as_ref());
+            instructions.extend(ended.into_iter().flat_map(|ended| ended.instructions.clone()));
             runs.extend(recorded.map(|recorded| recorded.summary(overview.rounds)));
         }
         if !runs.is_empty() {
@@ -166,6 +169,8 @@ fn sum_up(out: &Path, counts: impl Fn(State) -> bool) -> Result<(Summary, Overvi
         schemes,
         rounds: overview.rounds,
         missing: overview.missing().count(),
+        warnings: mixed(&instructions).into_iter().collect(),
+        instructions,
         command: command.unwrap_or_default(),
         version,
     };

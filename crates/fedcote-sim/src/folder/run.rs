@@ -1,35 +1,20 @@
 //! The folder of one run: written as the run goes on, and where an interrupted run is resumed from.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
 use super::config::{difference, run_config};
-use super::{
-    Clients, Finished, MetricsWriter, Rounds, Seals, checkpoint, damaged, metrics, optional,
-};
+use super::{Checkpoint, Finished, MetricsWriter, Rounds, checkpoint, damaged, metrics, optional};
 use crate::Error;
 use crate::report::RoundReport;
-use crate::saved::Saved;
 use crate::scenario::Scenario;
 
 /// The folder of one run.
 #[derive(Debug)]
 pub struct RunFolder {
     path: PathBuf,
-}
-
-/// Where an interrupted run goes on.
-pub struct Resumed {
-    /// Rounds already played.
-    pub round: u32,
-    /// Seconds already spent.
-    pub seconds: f64,
-    /// The state after them.
-    pub saved: Saved,
-    /// Checksums of the files written so far.
-    pub seals: Seals,
 }
 
 impl RunFolder {
@@ -113,48 +98,27 @@ impl RunFolder {
         }
     }
 
-    /// The state to go on from, if there is a sound checkpoint, with `metrics.jsonl` cut back to it. Without one
-    /// the run begins again.
-    pub fn resume(&self) -> Result<Option<Resumed>, Error> {
+    /// The metrics, open to add to them, and the state to go on from, if there is a sound checkpoint; the metrics are
+    /// cut back to it. Without one the run begins again.
+    pub fn resume(&self) -> Result<(MetricsWriter, Option<Checkpoint>), Error> {
         let metrics = self.path.join(metrics::FILE);
-        let resumed = checkpoint::load(&self.checkpoint_file())?;
-        if let Some(mut resumed) = resumed {
+        if let Some(mut resumed) = checkpoint::load(&self.checkpoint_file())? {
             let sum = resumed.seals.take(metrics::FILE);
-            let kept = metrics::bytes_of_rounds(&metrics, resumed.round, sum.as_deref())?;
-            if let (Some(kept), None) = (kept, resumed.seals.broken(&self.path)) {
-                self.truncate(&metrics, kept)?;
-                return Ok(Some(resumed));
+            let lines = metrics::lines_of_rounds(&metrics, resumed.round, sum.as_deref())?;
+            if let (Some(lines), None) = (lines, resumed.seals.broken(&self.path)) {
+                return Ok((MetricsWriter::begin(&self.path, &lines)?, Some(resumed)));
             }
         }
         // What belongs to the checkpoint is gone or damaged: only a new run is whole.
-        self.truncate(&metrics, 0)?;
-        Ok(None)
+        Ok((MetricsWriter::begin(&self.path, &[])?, None))
     }
 
-    fn truncate(&self, metrics: &Path, bytes: u64) -> Result<(), Error> {
-        let file = File::options().create(true).write(true).truncate(false).open(metrics);
-        let file = file.map_err(Error::io(metrics))?;
-        file.set_len(bytes).and_then(|()| file.sync_all()).map_err(Error::io(metrics))
-    }
-
-    /// Opens `metrics.jsonl` to add to it.
-    pub fn metrics(&self) -> Result<MetricsWriter, Error> {
-        MetricsWriter::open(&self.path)
-    }
-
-    /// Saves a checkpoint after a round. The metrics must have been flushed to the disk before; `seals` are the files
-    /// that it depends on.
-    pub fn checkpoint(
-        &self,
-        round: u32,
-        seconds: f64,
-        saved: &Saved,
-        seals: &Seals,
-    ) -> Result<(), Error> {
+    /// Saves a checkpoint. The metrics must have been flushed to the disk before.
+    pub fn checkpoint(&self, checkpoint: &Checkpoint) -> Result<(), Error> {
         let file = self.checkpoint_file();
         let folder = file.parent().expect("it is in a folder");
         fs::create_dir_all(folder).map_err(Error::io(folder))?;
-        checkpoint::save(&file, round, seconds, saved, seals)
+        checkpoint::save(&file, checkpoint)
     }
 
     /// Marks the run as finished, then removes the checkpoint.
@@ -187,16 +151,6 @@ impl RunFolder {
     pub fn write_json(&self, name: &str, value: &impl Serialize) -> Result<(), Error> {
         let text = serde_json::to_vec(value).expect("plain data");
         Ok(fedcote_support::write(&self.path.join(name), &text)?)
-    }
-
-    /// Writes `clients.json`, and seals it. Of very many clients nothing is written.
-    pub fn write_clients(&self, clients: &Clients, seals: &mut Seals) -> Result<(), Error> {
-        if clients.clients.len() > Clients::MOST {
-            return Ok(());
-        }
-        self.write_json(Clients::FILE, clients)?;
-        let sealed = seals.seal(&self.path, Clients::FILE);
-        sealed.map_err(Error::io(&self.path.join(Clients::FILE)))
     }
 
     fn checkpoint_file(&self) -> PathBuf {

@@ -28,6 +28,7 @@ fn finished() -> Finished {
         seconds: 0.5,
         classes: Some(10),
         server_memory: 0,
+        instructions: Default::default(),
         metrics_checksum: String::new(),
         checksums: Seals::default(),
     }
@@ -52,14 +53,15 @@ fn a_folder_of_another_scenario_is_refused_by_key() {
 fn metrics_are_cut_back_to_the_checkpoint() {
     let out = tempfile::tempdir().unwrap();
     let folder = RunFolder::open(out.path(), &scenario("rounds = 5"), "fedavg", 1).unwrap();
-    assert!(folder.resume().unwrap().is_none());
-    let mut metrics = folder.metrics().unwrap();
+    let (mut metrics, resumed) = folder.resume().unwrap();
+    assert!(resumed.is_none());
     (1..=2).for_each(|round| metrics.add(&report(round)).unwrap());
     let mut saved = Saved::default();
     saved.put("global", &[1.0]);
     let mut seals = Seals::default();
     seals.set("metrics.jsonl", metrics.checksum());
-    folder.checkpoint(2, 0.25, &saved, &seals).unwrap();
+    let at = Checkpoint { round: 2, saved: saved.clone(), seals, ..Checkpoint::default() };
+    folder.checkpoint(&at).unwrap();
     metrics.add(&report(3)).unwrap();
     // Half a line, as a kill leaves it.
     fs::OpenOptions::new()
@@ -68,13 +70,13 @@ fn metrics_are_cut_back_to_the_checkpoint() {
         .unwrap()
         .write_all(b"{\"round\":4,\"sel")
         .unwrap();
-    let resumed = folder.resume().unwrap().unwrap();
+    let resumed = folder.resume().unwrap().1.unwrap();
     assert_eq!((resumed.round, &resumed.saved), (2, &saved));
     let text = fs::read_to_string(folder.path().join("metrics.jsonl")).unwrap();
     assert_eq!(text.lines().count(), 2);
     // Metrics that lost a round before the checkpoint cannot be repaired: the run begins again.
     fs::write(folder.path().join("metrics.jsonl"), text.lines().next().unwrap()).unwrap();
-    assert!(folder.resume().unwrap().is_none());
+    assert!(folder.resume().unwrap().1.is_none());
     assert_eq!(fs::read(folder.path().join("metrics.jsonl")).unwrap(), b"");
 }
 
@@ -83,7 +85,7 @@ fn a_finished_run_is_read_back_and_damage_is_noticed() {
     let out = tempfile::tempdir().unwrap();
     let folder = RunFolder::open(out.path(), &scenario("rounds = 3"), "fedavg", 1).unwrap();
     assert!(folder.finished().unwrap().is_none());
-    let mut metrics = folder.metrics().unwrap();
+    let mut metrics = folder.resume().unwrap().0;
     (1..=3).for_each(|round| metrics.add(&report(round)).unwrap());
     folder.finish(Finished { metrics_checksum: metrics.checksum(), ..finished() }).unwrap();
     let (end, reports) = folder.finished().unwrap().unwrap();
@@ -99,13 +101,13 @@ fn a_finished_run_is_read_back_and_damage_is_noticed() {
 /// A run of two rounds with a checkpoint after them, and all its files.
 fn halfway(out: &Path) -> RunFolder {
     let folder = RunFolder::open(out, &scenario("rounds = 5"), "fedavg", 1).unwrap();
-    let mut metrics = folder.metrics().unwrap();
+    let mut metrics = folder.resume().unwrap().0;
     (1..=2).for_each(|round| metrics.add(&report(round)).unwrap());
     folder.write_json("clients.json", &[1, 2, 3]).unwrap();
     let mut seals = Seals::default();
     seals.seal(folder.path(), "clients.json").unwrap();
     seals.set("metrics.jsonl", metrics.checksum());
-    folder.checkpoint(2, 0.25, &Saved::default(), &seals).unwrap();
+    folder.checkpoint(&Checkpoint { round: 2, seals, ..Checkpoint::default() }).unwrap();
     folder
 }
 
@@ -118,10 +120,10 @@ fn damage_in_files_that_go_with_a_checkpoint_begins_the_run_again() {
         let path = folder.path().join(name);
         let text = fs::read_to_string(&path).unwrap();
         fs::write(&path, text.replacen(from, to, 1)).unwrap();
-        assert!(folder.resume().unwrap().is_none(), "{name}");
+        assert!(folder.resume().unwrap().1.is_none(), "{name}");
     }
     let out = tempfile::tempdir().unwrap();
-    assert!(halfway(out.path()).resume().unwrap().is_some());
+    assert!(halfway(out.path()).resume().unwrap().1.is_some());
 }
 
 /// A flipped bit in a finished model, in the list of clients or in the seconds used to go unnoticed.
@@ -133,7 +135,7 @@ fn damage_in_any_file_of_a_finished_run_is_noticed() {
     let mut checksums = Seals::default();
     checksums.seal(folder.path(), "model.safetensors").unwrap();
     checksums.seal(folder.path(), "clients.json").unwrap();
-    let metrics_checksum = folder.metrics().unwrap().checksum();
+    let metrics_checksum = folder.resume().unwrap().0.checksum();
     folder.finish(Finished { metrics_checksum, checksums, ..finished() }).unwrap();
     assert!(folder.finished().unwrap().is_some());
     assert!(!folder.path().join("checkpoint").exists());
@@ -163,7 +165,7 @@ fn damage_in_any_file_of_a_finished_run_is_noticed() {
 fn a_finished_run_of_an_early_version_is_still_read() {
     let out = tempfile::tempdir().unwrap();
     let folder = halfway(out.path());
-    let sum = folder.metrics().unwrap().checksum();
+    let sum = folder.resume().unwrap().0.checksum();
     let text = format!(
         r#"{{"rounds":2,"seconds":0.5,"classes":10,"server_memory":0,"metrics_checksum":"{sum}"}}"#
     );
@@ -195,5 +197,5 @@ fn files_half_written_are_swept_away() {
     let litter = folder.path().join("checkpoint/.state.safetensors.7.0.part");
     fs::write(&litter, b"half").unwrap();
     folder.sweep().unwrap();
-    assert!(!litter.exists() && folder.resume().unwrap().is_some());
+    assert!(!litter.exists() && folder.resume().unwrap().1.is_some());
 }

@@ -80,6 +80,8 @@ pub struct General {
     pub checkpoint_every: u32,
     /// Upload attempts in a round in which nothing arrives, before the round's clients are drawn again.
     pub max_attempts: u32,
+    /// Compute with instructions that every processor has, so that different ones come to the same bits.
+    pub portable: bool,
 }
 
 impl Default for General {
@@ -94,6 +96,7 @@ impl Default for General {
             train_loss_every: 1,
             checkpoint_every: 50,
             max_attempts: 1000,
+            portable: false,
         }
     }
 }
