@@ -1,9 +1,9 @@
 """Starts a whole federation on this computer: a SuperLink, SuperNodes, and a run of an app.
 
-    python federation.py                       six clients, FedAvg, then FedCote
+    python federation.py                       six clients; FedAvg, then FedCote with memory, with control
     python federation.py --set num-server-rounds=10 --set selected=12
 
-Everything talks over 127.0.0.1, on ports that are free, and is stopped at the end.
+Everything talks over 127.0.0.1, on ports that are free, and is stopped at the end, or by Ctrl-C.
 """
 
 import argparse
@@ -83,6 +83,17 @@ class Federation:
         for process in self.processes:  # children that outlived their parent
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
+        for process in self._left():
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(process, signal.SIGKILL)
+
+    def _left(self):
+        """Processes of this federation that left their group: its folder is in their environment."""
+        mark = f"FLWR_HOME={self.environment['FLWR_HOME']}".encode()
+        for entry in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if mark in (entry / "environ").read_bytes().split(b"\0"):
+                    yield int(entry.name)
 
     def start(self, name, *command):
         with open(self.folder / f"{name}.log", "ab") as log:
@@ -96,13 +107,19 @@ class Federation:
             )
         self.processes.append(process)
 
-    def run(self, app, config, seconds=600, until=lambda: False):
-        """Runs an app, waits until it is over or ``until`` says so, and returns how that ended."""
+    def run(self, app, config, seconds=600, until=lambda: False, stream=False):
+        """Runs an app, waits until it is over or ``until`` says so, and returns how that ended.
+
+        With ``stream`` the ServerApp's log is printed as it is written.
+        """
         settings = " ".join(f"{key}={json.dumps(value)}" for key, value in config.items())
         flwr = ["flwr", "run", str(app), "local", "--format", "json"]
         if settings:
             flwr += ["--run-config", settings]
         run = str(self._ask(flwr)["run-id"])
+        if stream:
+            log = subprocess.Popen(["flwr", "log", run, "local", "--stream"], env=self.environment)
+            self.processes.append(log)
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             time.sleep(2)
@@ -111,6 +128,9 @@ class Federation:
             listed = self._ask(["flwr", "list", "local", "--format", "json"])["runs"]
             status = next(one["status"] for one in listed if str(one["run-id"]) == run)
             if status.startswith("finished"):
+                if stream:
+                    with contextlib.suppress(subprocess.TimeoutExpired):
+                        log.wait(10)  # the last lines
                 return status
         raise TimeoutError(f"run {run} did not end within {seconds} s")
 
@@ -150,16 +170,12 @@ def main():
         Federation(arguments.clients, folder) as federation,
     ):
         result = Path(folder) / "result.json"
-        status = federation.run(HERE, {"result-file": str(result), **config}, 3600)
+        print(f"federation: {arguments.clients} clients are starting; logs in {folder}", flush=True)
+        status = federation.run(HERE, {"result-file": str(result), **config}, 3600, stream=True)
         if status != "finished:completed":
-            sys.exit((Path(folder) / "superlink.log").read_text()[-5000:] + f"\n{status}")
-        for name, one in json.loads(result.read_text()).items():
-            rounds = list(one["accuracy"].values())
-            last = rounds[-max(1, len(rounds) // 2) :]
-            print(
-                f"{name:8} test accuracy: {100 * rounds[-1]:5.1f} % in the last round, "
-                f"{100 * sum(last) / len(last):5.1f} % on average over the last {len(last)}"
-            )
+            sys.exit(f"federation: the run ended as {status}; the reason is in the log above")
+        print()
+        print(result.with_suffix(".txt").read_text(), end="")
 
 
 def _value(text):
@@ -170,4 +186,7 @@ def _value(text):
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit("federation: interrupted, everything is stopped")

@@ -60,9 +60,9 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--clients", type=int, default=6)
-    parser.add_argument("--rounds", type=int, default=config["num-server-rounds"])
-    parser.add_argument("--steps", type=int, default=config["local-steps"])
-    parser.add_argument("--rate", type=float, default=config["rate"])
+    parser.add_argument("--rounds", type=int, default=40)
+    parser.add_argument("--steps", type=int, default=10)
+    parser.add_argument("--rate", type=float, default=0.02)
     parser.add_argument("--failures", default=config["failure-rates"])
     parser.add_argument("--seed", type=int, default=config["seed"])
     options = parser.parse_args()

@@ -50,7 +50,7 @@ def test_the_example_as_it_is(federation, folder):
     }  # fmt: skip
     assert federation.run(EXAMPLE, config) == "finished:completed", logs(folder)
     result = json.loads(result.read_text())
-    for name in ("fedavg", "fedcote"):
+    for name in ("fedavg", "fedcote-memory", "fedcote-control"):
         accuracy = result[name]["accuracy"]
         assert accuracy["2"] > accuracy["0"] + 0.1, (name, accuracy)
 

@@ -8,7 +8,7 @@ from flwr.serverapp import Grid, ServerApp
 from flwr.serverapp.strategy import FedAvg
 
 import fedcote
-from fedcote.flower import FedCote
+from fedcote.flower import FedCote, WirelessGrid
 
 from . import task
 
@@ -29,6 +29,8 @@ def strategy_named(name: str, config: dict) -> FedAvg:
             selected=int(config["selected"]),
             seed=int(config["seed"]),
             state_file=str(config["state-file"]) or None,
+            clip=float(config["clip"]) or None,
+            noise_multiplier=float(config["noise-multiplier"]) or None,
             fraction_evaluate=0.0,
         )
     names = ", ".join(["fedavg", *AGGREGATIONS])
@@ -40,6 +42,9 @@ def main(grid: Grid, context: Context) -> None:
     """Trains with every strategy asked for, and prints how well each did."""
     config = context.run_config
     data = fedcote.mnist()
+    rounds = int(config["num-server-rounds"])
+    if config["wireless"]:
+        grid = WirelessGrid(grid, fedcote.Network(len(list(grid.get_node_ids())), seed=1))
     results = {}
     for name in str(config["strategies"]).split(","):
         strategy = strategy_named(name.strip(), config)
@@ -47,24 +52,32 @@ def main(grid: Grid, context: Context) -> None:
 
         def evaluate(server_round: int, arrays: ArrayRecord) -> MetricRecord:
             model = arrays.to_numpy_ndarrays()
-            accuracies[server_round] = task.accuracy(model, data.test_images, data.test_labels)  # noqa: B023
-            return MetricRecord({"accuracy": accuracies[server_round]})  # noqa: B023
+            accuracy = task.accuracy(model, data.test_images, data.test_labels)
+            accuracies[server_round] = accuracy  # noqa: B023
+            print(f"{name}, round {server_round} of {rounds}: {100 * accuracy:.1f} %", flush=True)  # noqa: B023
+            return MetricRecord({"accuracy": accuracy})
 
         strategy.start(
             grid,
             ArrayRecord(task.initial_model(int(config["seed"]))),
-            num_rounds=int(config["num-server-rounds"]),
+            num_rounds=rounds,
             timeout=float(config["timeout"]),
             evaluate_fn=evaluate,
         )
         results[name] = {"accuracy": accuracies, "history": getattr(strategy, "history", [])}
+    table = "\n".join(map(line, results.items())) + "\n"
     if config["result-file"]:
+        Path(str(config["result-file"])).with_suffix(".txt").write_text(table)
         Path(str(config["result-file"])).write_text(json.dumps(results))
-    for name, result in results.items():
-        rounds = list(result["accuracy"].values())
-        last = rounds[-max(1, len(rounds) // 2) :]
-        print(
-            f"{name:15} test accuracy: {100 * rounds[-1]:5.1f} % in the last round, "
-            f"{100 * sum(last) / len(last):5.1f} % on average over the last {len(last)}",
-            flush=True,
-        )
+    print(table, flush=True)
+
+
+def line(result: tuple[str, dict]) -> str:
+    """How well a strategy did."""
+    name, found = result
+    rounds = list(found["accuracy"].values())
+    last = rounds[-max(1, len(rounds) // 2) :]
+    return (
+        f"{name:15} test accuracy: {100 * rounds[-1]:5.1f} % in the last round, "
+        f"{100 * sum(last) / len(last):5.1f} % on average over the last {len(last)}"
+    )
