@@ -115,9 +115,11 @@ def test_every_fault_is_survived(federation, folder):
     history = result["history"]
     assert [report["round"] for report in history] == list(range(1, ROUNDS + 1))
     # The right clients are blamed, each for its own fault, and nobody else.
+    # Messages live as long as replies are waited for: on a busy machine an expired one is reported as
+    # error 3 before the wait ends.
+    late = ("no reply in time", "error 3")
     reasons = {
-        "raise": "error 2", "nan": "update is not finite", "sleep": "no reply in time",
-        "kill": ("no reply in time", "error 8"),
+        "raise": "error 2", "nan": "update is not finite", "sleep": late, "kill": (*late, "error 8"),
     }  # fmt: skip
     for name, (round_, fault) in FAULTS.items():
         failed = history[round_ - 1]["failed"]
