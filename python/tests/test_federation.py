@@ -19,7 +19,7 @@ sys.path.insert(0, str(EXAMPLE))
 from fake_grid import FakeGrid, initial  # noqa: E402
 from federation import Federation  # noqa: E402
 
-from fedcote import Selector  # noqa: E402
+from fedcote import Network, Selector  # noqa: E402
 from fedcote.flower import FedCote  # noqa: E402
 
 CLIENTS = 5
@@ -74,6 +74,27 @@ def test_control_needs_fewer_rounds_than_memory(federation, folder):
         assert lost > rounds / 2
     assert found["history"][-1]["corrected"] == found["history"][-1]["arrived"]
     assert best["fedcote-control"] >= best["fedcote-memory"] > 0.85, best
+
+
+def test_a_wireless_network_and_differential_privacy_under_the_example(federation, folder):
+    """Uploads are lost between real processes; what arrives is clipped, and the model has noise."""
+    result = folder / "private.json"
+    config = {
+        "strategies": "fedcote-memory", "num-server-rounds": 2, "failure-rates": "0", "wireless": True,
+        "clip": 1.0, "noise-multiplier": 0.5, "timeout": 120.0, "result-file": str(result),
+    }  # fmt: skip
+    assert federation.run(EXAMPLE, config) == "finished:completed", logs(folder)
+    history = json.loads(result.read_text())["fedcote-memory"]["history"]
+    network = Network(CLIENTS, seed=1)
+    for report in history:
+        assert (
+            report["noise"] == pytest.approx(0.5 * report["max_share"]) and report["max_share"] > 0
+        )
+        # Which node has which number changes from run to run; how many are lost of all does not.
+        if len(report["drawn"]) == CLIENTS and report["attempts"] == 1:
+            wanted = sum(network.arrives(report["round"] - 1, number) for number in range(CLIENTS))
+            assert len(report["arrived"]) == wanted, report
+        assert set(report["failed"].values()) <= {"error 4: the upload was lost"}, report
 
 
 def faulty_app(folder):
