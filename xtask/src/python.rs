@@ -13,14 +13,15 @@ pub fn run() -> Result<(), String> {
     let root = crate::root();
     let folder = crate::target().join("python");
     println!(
-        "Installs maturin, pytest, pandas, polars and Flower from the Python package index into environments in {}: they \
+        "Installs maturin, ziglang, pytest, pandas, polars and Flower from the Python package index into environments in {}: they \
          build and test the Python package",
         folder.display()
     );
     fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
 
     let tools = Environment::new(&folder, "tools")?;
-    tools.install(&["maturin>=1.8,<2"])?;
+    // Zig links against the symbols of an older glibc than the one that is here.
+    tools.install(&["maturin>=1.8,<2", "ziglang>=0.13"])?;
     let wheel = tools.wheel(root, &folder)?;
 
     let bare = Environment::fresh(&folder, "bare")?;
@@ -89,6 +90,9 @@ fn draws(root: &Path, folder: &Path) -> Result<PathBuf, String> {
     Ok(file)
 }
 
+/// The tag of the wheel: any Linux since 2018.
+const GLIBC: &str = "manylinux_2_28";
+
 /// A virtual environment of Python.
 struct Environment {
     python: PathBuf,
@@ -135,12 +139,24 @@ impl Environment {
         let mut maturin = self.module("maturin");
         maturin.args(["build", "--release", "--quiet", "--interpreter"]).arg(&self.python);
         maturin.arg("--out").arg(&wheels).current_dir(root);
+        if cfg!(target_os = "linux") {
+            // Zig is a module of the Python that is first in the path.
+            let programs = self.python.parent().map(Path::to_owned);
+            let others = std::env::var_os("PATH").unwrap_or_default();
+            let path = programs.into_iter().chain(std::env::split_paths(&others));
+            maturin.env("PATH", std::env::join_paths(path).map_err(|error| error.to_string())?);
+            maturin.args(["--zig", "--compatibility", GLIBC]);
+        }
         call(&mut maturin)?;
         let found =
             fs::read_dir(&wheels).map_err(|error| format!("{}: {error}", wheels.display()))?;
         let mut found = found.filter_map(Result::ok).map(|entry| entry.path());
         let wheel = found.find(|path| path.extension() == Some(OsStr::new("whl")));
         let wheel = wheel.ok_or("maturin made no wheel")?;
+        let tagged = wheel.file_name().is_some_and(|name| name.to_string_lossy().contains(GLIBC));
+        if cfg!(target_os = "linux") && !tagged {
+            return Err(format!("{}: its tag is not {GLIBC}", wheel.display()));
+        }
         wheel.to_str().map(str::to_owned).ok_or_else(|| "the wheel's path is not text".into())
     }
 
