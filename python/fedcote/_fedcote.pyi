@@ -42,8 +42,19 @@ def simulate(
     resume: bool,
     tasks: Any,
     schemes: Any,
+    remote: Any,
     watch: Any,
 ) -> tuple[str, list[tuple[str, int]]]: ...
+def stretch(
+    threads: int,
+    scenario: str,
+    scheme: str,
+    seed: int,
+    state: bytes | None,
+    rounds: int,
+    tasks: Any,
+    schemes: Any,
+) -> bytes: ...
 def planned(scenario: str, text: str | None, overrides: list[str]) -> int: ...
 def report(folder: str) -> str: ...
 def figures(folder: str) -> tuple[str, list[tuple[str, str, str]]]: ...

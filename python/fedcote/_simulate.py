@@ -106,6 +106,11 @@ def simulate(
     task: Task | Callable[[int], Task] | None = None,
     schemes: Sequence[str | Scheme] | None = None,
     progress: bool | None = None,
+    on: str | None = None,
+    address: str | None = None,
+    cpus_per_run: int = 1,
+    rounds_per_task: int | None = None,
+    workers: int | None = None,
 ) -> Simulation:
     """Runs every scheme of a scenario with every seed.
 
@@ -129,6 +134,20 @@ def simulate(
         What is compared instead of the scenario's schemes: names, and objects of your own (:class:`Scheme`).
     progress
         Whether to show a bar; by default in a terminal and in a notebook.
+    on
+        ``"ray"`` to compute on a cluster of Ray (``pip install 'fedcote[ray]'``) instead of threads. The folder
+        stays here and is the same.
+    address
+        The cluster: ``"HOST:PORT"``, ``"auto"`` (the default) for one that this machine belongs to, ``"local"``
+        to start one. A connection that this process has already is used instead.
+    cpus_per_run
+        Processors that a run, or one of the ``workers``, gets on the cluster.
+    rounds_per_task
+        Rounds that one task of the cluster computes, and that are lost with a node; by default
+        ``checkpoint_every`` of the scenario.
+    workers
+        For a slow ``task`` of your own: instead of whole runs, the clients of each round train on so many
+        workers of the cluster, and the rest happens here.
 
     Ctrl-C finishes the round under way and saves; ``resume=True`` with the same ``out`` then continues.
     Without ``out`` the error says which folder that is. The second Ctrl-C does not wait for the round. An
@@ -148,12 +167,29 @@ def simulate(
     changes = [f"{key}={_toml(value)}" for key, value in changed.items()]
     tasks = None if task is None else _task.tasks(task)
     threads = 1 if (tasks is not None or own) and threads == 0 else int(threads)
-    watch = _progress.watch(_fedcote.planned(name, text, changes), progress)
+    if on not in (None, "ray"):
+        raise ValueError(f'on: {on!r} is not known; "ray" is')
+    if on is None and (address, cpus_per_run, rounds_per_task, workers) != (None, 1, None, None):
+        raise ValueError('address, cpus_per_run, rounds_per_task and workers belong to on="ray"')
+    if workers is not None and (tasks is None or rounds_per_task is not None or workers < 1):
+        raise ValueError("workers: 1 or more, for a task of your own, without rounds_per_task")
+    planned = _fedcote.planned(name, text, changes)
+    cluster, crew = None, None
+    if workers is not None:
+        from . import _actors
+
+        crew = _actors.Crew(tasks.make, workers, cpus_per_run, address)
+        tasks = _actors.spread(tasks, crew)
+    elif on is not None:
+        from . import _ray
+
+        cluster = _ray.Cluster(address, cpus_per_run, rounds_per_task, tasks, own)
+    watch = _progress.watch(planned, progress)
     folder = Path(tempfile.mkdtemp(prefix="fedcote-") if out is None else out)
     folder.mkdir(parents=True, exist_ok=True)
     try:
         summary, runs = _fedcote.simulate(
-            name, text, changes, str(folder), threads, bool(resume), tasks, own, watch
+            name, text, changes, str(folder), threads, bool(resume), tasks, own, cluster, watch
         )
         table, figures = _fedcote.figures(str(folder))
         drawn = {name: Figure(caption, svg) for name, caption, svg in figures}
@@ -168,6 +204,8 @@ def simulate(
         raise
     finally:
         watch.close()
+        if crew is not None:
+            crew.close()
         if out is None:
             shutil.rmtree(folder, ignore_errors=True)
     return found

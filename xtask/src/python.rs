@@ -1,7 +1,8 @@
 //! The Python package: build the wheel, install it into fresh environments, run its tests.
 //!
-//! Four environments under `target/python`: one with nothing but the wheel, one with the oldest Flower that is supported,
-//! one with the newest that resolves, and one without Flower at all. Only the newest plays the real federation on loopback.
+//! Environments under `target/python`: one with nothing but the wheel, one with the oldest Flower that is supported, one
+//! with the newest that resolves, one with Ray, and one without any of them. Only the newest Flower plays the real federation
+//! on loopback.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -13,7 +14,7 @@ pub fn run() -> Result<(), String> {
     let root = crate::root();
     let folder = crate::target().join("python");
     println!(
-        "Installs maturin, ziglang, pytest, pandas, polars and Flower from the Python package index into environments in {}: they \
+        "Installs maturin, ziglang, pytest, pandas, polars, Flower and Ray from the Python package index into environments in {}: they \
          build and test the Python package",
         folder.display()
     );
@@ -41,7 +42,10 @@ pub fn run() -> Result<(), String> {
         let real = real.then_some(("FEDCOTE_REAL_FEDERATION", OsStr::new("1")));
         environment.pytest(root, real.as_slice())?;
     }
-    Ok(())
+
+    let ray = Environment::fresh(&folder, "ray")?;
+    ray.install(&[&format!("{wheel}[ray]"), "pytest"])?;
+    ray.pytest_of(root, "python/tests/test_ray.py", &[("FEDCOTE_RAY", OsStr::new("1"))])
 }
 
 /// The example for NVFlare in its own simulator.
@@ -175,8 +179,18 @@ impl Environment {
 
     /// Runs the tests, outside the source tree's package, so that the installed one is meant.
     fn pytest(&self, root: &Path, variables: &[(&str, &OsStr)]) -> Result<(), String> {
+        self.pytest_of(root, "python/tests", variables)
+    }
+
+    /// Runs some tests.
+    fn pytest_of(
+        &self,
+        root: &Path,
+        tests: &str,
+        variables: &[(&str, &OsStr)],
+    ) -> Result<(), String> {
         let mut pytest = self.module("pytest");
-        pytest.current_dir(root).arg("python/tests").envs(variables.iter().copied());
+        pytest.current_dir(root).arg(tests).envs(variables.iter().copied());
         call(&mut pytest)
     }
 }

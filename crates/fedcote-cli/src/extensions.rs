@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 
+use fedcote_sim::remote::Remote;
 use fedcote_sim::{Classifications, Scenario, Tasks, own};
 
 use crate::error::Error;
@@ -13,7 +14,23 @@ pub struct Extensions {
     pub program: Vec<OsString>,
     /// Makes the tasks of a scenario with code in Python: `[task] python`, or a scheme with the key `python`.
     pub tasks: Option<MakeTasks>,
+    /// Connects with a cluster of Ray.
+    pub ray: Option<ConnectRay>,
 }
+
+/// Which cluster of Ray, and how to use it.
+#[derive(Debug, Clone)]
+pub struct Ray {
+    /// The cluster's address; `None` for one that this machine belongs to.
+    pub address: Option<String>,
+    /// Processors that a run gets.
+    pub cpus_per_run: usize,
+    /// Rounds that a task computes; `None` for as many as between two checkpoints.
+    pub rounds_per_task: Option<u32>,
+}
+
+/// Connects with a cluster of Ray.
+pub type ConnectRay = Box<dyn Fn(&Ray) -> Result<Box<dyn Remote>, fedcote_sim::Error>>;
 
 /// Makes the tasks of a scenario.
 pub type MakeTasks =

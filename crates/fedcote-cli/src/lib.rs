@@ -18,6 +18,7 @@ mod network;
 mod outcome;
 mod output;
 mod paper;
+mod place;
 mod problem;
 mod report;
 mod run;
@@ -33,8 +34,8 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use error::Error;
-pub use extensions::Extensions;
 use extensions::Session;
+pub use extensions::{ConnectRay, Extensions, MakeTasks, Ray};
 
 /// Federated learning over unreliable networks: choose clients so that failures do no harm.
 #[derive(Parser)]

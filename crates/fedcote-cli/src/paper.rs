@@ -8,8 +8,9 @@ use fedcote_paper::{List, Network, Options, Shard, Task, Watch, names};
 use crate::arguments::{Seeds, number, whole};
 use crate::error::Error;
 use crate::extensions::Session;
-use crate::run::FINISHING;
+use crate::place::Place;
 use crate::run::progress::{Progress, Style};
+use crate::run::{CANCELLING, FINISHING};
 use crate::signals::stop_on_signal;
 use crate::table::{Align, Table, styled};
 
@@ -44,6 +45,8 @@ pub struct Args {
     /// Execute only part I of N of the runs; to merge parts, copy their folders into one
     #[arg(long, value_name = "I/N")]
     shard: Option<Shard>,
+    #[command(flatten)]
+    place: Place,
     /// The constant L of the bound in theorem-1 [default: 1]
     #[arg(long, value_name = "L", allow_negative_numbers = true, value_parser = number)]
     smoothness: Option<f64>,
@@ -90,11 +93,13 @@ pub fn run(args: Args, session: &Session) -> Result<(), Error> {
     }
     crate::output::folder("--out", &options.out)?;
     let plan = options.plan()?;
-    let stop = stop_on_signal(FINISHING)?;
+    // Before signals are looked at: Ray has handlers of its own.
+    let remote = args.place.connect(session)?;
+    let stop = stop_on_signal(if remote.is_some() { CANCELLING } else { FINISHING })?;
     let missing = plan.missing();
     let width = plan.schemes().map(str::len).max().unwrap_or(0) + 8;
     let progress = Progress::over(missing, plan.rounds(), width, Style::of(missing == 0));
-    let made = plan.make(stop, &progress)?;
+    let made = plan.make(stop, remote.as_deref(), &progress)?;
     progress.finish();
     match made.as_deref() {
         None => Err(Error::Interrupted(

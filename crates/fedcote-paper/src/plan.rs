@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use fedcote_sim::comparison::{Event, Listener, RunId};
+use fedcote_sim::remote::Remote;
 
 use crate::artefact::{Artefact, Body, Other};
 use crate::document::{Document, Origin};
@@ -87,7 +88,13 @@ impl Plan {
 
     /// Plays the runs that are missing and writes the artefacts. An artefact whose runs are not all there, because
     /// another shard has them, is left out. `None` when it was stopped; the same call continues.
-    pub fn make(&self, stop: &AtomicBool, watch: &dyn Watch) -> Result<Option<Vec<Made>>, Error> {
+    /// Rounds are computed by `remote`, if there is one.
+    pub fn make(
+        &self,
+        stop: &AtomicBool,
+        remote: Option<&dyn Remote>,
+        watch: &dyn Watch,
+    ) -> Result<Option<Vec<Made>>, Error> {
         let Options { threads, out, command, .. } = &self.options;
         let own = self.own();
         let origin = Origin::new(command.clone());
@@ -97,7 +104,7 @@ impl Plan {
         for (artefact, runs) in &self.artefacts {
             let needed: HashSet<&Run> = runs.iter().collect();
             let part: Vec<&Run> = own.iter().copied().filter(|run| needed.contains(run)).collect();
-            if !self.store.play(&part, *threads, stop, watch)? {
+            if !self.store.play(&part, *threads, stop, remote, watch)? {
                 return Ok(None);
             }
             let Some(document) = self.document(artefact)? else {

@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use fedcote_sim::comparison::{self, Control, RunId, Shard};
 use fedcote_sim::folder::{Finished, RunFolder};
+use fedcote_sim::remote::Remote;
 use fedcote_sim::summary::RunSummary;
 use fedcote_sim::{Classifications, RoundReport};
 
@@ -92,6 +93,7 @@ impl Store {
         runs: &[&Run],
         threads: usize,
         stop: &AtomicBool,
+        remote: Option<&dyn Remote>,
         watch: &dyn Watch,
     ) -> Result<bool, Error> {
         let mut left: Vec<&Run> = runs.iter().copied().filter(|run| !self.has(run)).collect();
@@ -102,7 +104,7 @@ impl Store {
             left = later;
             let schemes = distinct(now.iter().map(|run| run.scheme.clone()));
             let scenario = variant.scenario(&schemes, &distinct(now.iter().map(|run| run.seed)))?;
-            let tasks = Classifications::load(&scenario)?;
+            let tasks = Classifications::later(&scenario);
             let ids: Vec<RunId> = now
                 .iter()
                 .map(|run| RunId { scheme: run.scheme.clone(), seed: run.seed })
@@ -110,7 +112,7 @@ impl Store {
             watch.say(&format!("{} ({} runs)", variant.slug(), ids.len()));
             let control = Control {
                 threads,
-                remote: None,
+                remote,
                 resume: true,
                 shard: Shard::ALL,
                 stop,

@@ -10,6 +10,7 @@ mod command;
 mod data;
 mod network;
 mod privacy;
+mod remote;
 mod scheme;
 mod select;
 mod selector;
@@ -38,6 +39,8 @@ mod _fedcote {
     use crate::network::{Network, outage};
     #[pymodule_export]
     use crate::privacy::protect;
+    #[pymodule_export]
+    use crate::remote::stretch;
     #[pymodule_export]
     use crate::scheme::draw;
     #[pymodule_export]

@@ -10,12 +10,14 @@ use std::time::Duration;
 
 use fedcote_sim::comparison::{Control, Event, Listener, RunId, Shard, compare, plan};
 use fedcote_sim::folder::Rounds;
+use fedcote_sim::remote::Remote;
 use fedcote_sim::{Classifications, RoundReport, Scenario, Tasks};
 use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::refuse;
+use crate::remote::PyRemote;
 use crate::scheme::WithSchemes;
 use crate::task::{Failure, PythonTasks};
 
@@ -66,7 +68,7 @@ pub fn report(py: Python<'_>, folder: PathBuf) -> PyResult<PathBuf> {
 }
 
 /// Runs a scenario, a preset's name or a file, or `text` in JSON, in the folder `out`; the summary as JSON, and the runs
-/// as pairs of scheme and seed. `watch` is told how far it is.
+/// as pairs of scheme and seed. `remote` computes the rounds, if it is there. `watch` is told how far it is.
 #[pyfunction]
 #[allow(clippy::too_many_arguments)] // each is an argument of the Python function
 pub fn simulate(
@@ -79,20 +81,26 @@ pub fn simulate(
     resume: bool,
     tasks: Option<&Bound<'_, PyAny>>,
     schemes: &Bound<'_, PyAny>,
+    remote: Option<Py<PyAny>>,
     watch: &Bound<'_, PyAny>,
 ) -> PyResult<(String, Vec<(String, u64)>)> {
     let scenario = read(scenario, text, &overrides)?;
     let failure = Failure::default();
     let tasks: Box<dyn Tasks> = match tasks {
         Some(tasks) => Box::new(PythonTasks::new(tasks, &scenario, failure.clone())?),
+        // The data set need not be here.
+        None if remote.is_some() && !scenario.task.is_given() => {
+            Box::new(Classifications::later(&scenario))
+        }
         None => described(py, &scenario, &failure)?,
     };
     let threads = if scenario.task.is_given() { threads.max(1) } else { threads };
     let tasks = with_schemes(tasks, schemes, &scenario, &failure)?;
+    let remote = remote.map(PyRemote::new);
     let stop = AtomicBool::new(false);
     let control = Control {
         threads,
-        remote: None,
+        remote: remote.as_ref().map(|remote| remote as &dyn Remote),
         resume,
         shard: Shard::ALL,
         stop: &stop,
@@ -124,7 +132,10 @@ pub fn simulate(
     if let Some(interrupt) = interrupt {
         return Err(interrupt);
     }
-    let summary = result.map_err(|error| failure.raise(py, &error))?;
+    let summary = result.map_err(|error| {
+        let elsewhere = remote.as_ref().and_then(PyRemote::raised);
+        elsewhere.unwrap_or_else(|| failure.raise(py, &error))
+    })?;
     let summary = summary.ok_or_else(|| refuse("the comparison was interrupted"))?;
     let summary = serde_json::to_string(&summary).map_err(refuse)?;
     let mut seeds = scenario.general.seeds;

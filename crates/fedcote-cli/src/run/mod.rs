@@ -6,15 +6,16 @@ mod table;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
-use fedcote_sim::Scenario;
 use fedcote_sim::comparison::{Control, Shard, compare};
 use fedcote_sim::folder::ScenarioFile;
 use fedcote_sim::scenario::{PRESETS, Preset};
+use fedcote_sim::{Classifications, Scenario, Tasks};
 use fedcote_support::command;
 
 use crate::arguments::{Seeds, whole};
 use crate::error::Error;
 use crate::extensions::Session;
+use crate::place::Place;
 use crate::signals;
 
 /// The scenario of whoever names none.
@@ -22,6 +23,9 @@ const DEFAULT: &str = "quickstart";
 
 /// What Ctrl-C says while there are rounds.
 pub(crate) const FINISHING: &str = "finishing the round; once more to stop at once";
+
+/// What Ctrl-C says while rounds are computed elsewhere.
+pub(crate) const CANCELLING: &str = "cancelling; once more to stop at once";
 
 /// Compare schemes: train with each of them on the same clients, network and seeds
 #[derive(clap::Args)]
@@ -56,6 +60,8 @@ pub struct Args {
     /// Execute part I of N of the runs, such as 2/8: N workers that share --out execute them all
     #[arg(long, value_name = "I/N", requires = "out")]
     shard: Option<Shard>,
+    #[command(flatten)]
+    place: Place,
     /// Print the resolved scenario and stop
     #[arg(long)]
     print_config: bool,
@@ -85,6 +91,7 @@ fn after_help() -> String {
              fedcote run --set 'schemes=[\"fedavg\",\"scaffold\"]' --out runs/mine\n  \
              fedcote run --resume --out runs/mine\n  \
              fedcote run paper-calibrated --out /shared/paper --shard 2/8\n  \
+             fedcote run paper-calibrated --on ray --address local\n  \
              fedcote run --serve\n  \
              fedcote run --print-config > mine.toml && fedcote run mine.toml\n\n\
              Exit status: 0 done, 1 the work failed, 2 the request was wrong, 3 interrupted, to be resumed.";
@@ -123,7 +130,9 @@ pub fn run(args: Args, session: &Session) -> Result<(), Error> {
         return crate::output::print(&scenario.rooted()?.to_toml());
     }
     crate::output::folder("--out", &out)?;
-    let stop = signals::stop_on_signal(FINISHING)?;
+    // Before signals are looked at: Ray has handlers of its own.
+    let remote = args.place.connect(session)?;
+    let stop = signals::stop_on_signal(if remote.is_some() { CANCELLING } else { FINISHING })?;
     if args.stop_with_input {
         std::thread::spawn(|| {
             // Whatever ends the input, its end is what counts.
@@ -139,7 +148,7 @@ pub fn run(args: Args, session: &Session) -> Result<(), Error> {
         // Code in Python is called by one run at a time, unless the user asks for more.
         threads: if session.needs_python(&scenario) { args.threads.max(1) } else { args.threads }
             .into(),
-        remote: None,
+        remote: remote.as_deref(),
         resume: args.resume,
         shard: args.shard.unwrap_or_default(),
         stop,
@@ -147,7 +156,11 @@ pub fn run(args: Args, session: &Session) -> Result<(), Error> {
     };
     let progress =
         progress::Progress::new(&scenario, control.shard, progress::Style::of(args.json));
-    let tasks = session.tasks(&scenario)?;
+    let tasks: Box<dyn Tasks> = match &remote {
+        // The data set need not be here.
+        Some(_) if !session.needs_python(&scenario) => Box::new(Classifications::later(&scenario)),
+        _ => session.tasks(&scenario)?,
+    };
     let summary = compare(&scenario, &*tasks, &out, &control, &progress)?;
     progress.finish();
     let Some(summary) = summary else {
@@ -156,6 +169,7 @@ pub fn run(args: Args, session: &Session) -> Result<(), Error> {
         if let Some(shard) = args.shard {
             words.extend(["--shard".to_owned(), shard.to_string()]);
         }
+        words.extend(args.place.words());
         let reason = format!("interrupted; resume with: {}", command(words));
         return Err(Error::Interrupted(reason));
     };
