@@ -83,8 +83,8 @@ class Federation:
         self.first, self.second = zero, zero
         self.control, self.controls = zero, {}
         self.latest = {}  # everyone's latest update
-        self.gradients, self.gains, self.rate = {}, [], None
-        self.share = float(scheme["name"] == "control-full")
+        self.gradients, self.gains, self.changes = {}, [], []
+        self.corrected, self.calm, self.share, self.ends, self.ended_at = set(), None, 1.0, 0, 0.0
         self.ended = {client: [] for client in range(len(self.data.labels))}
         self.since = dict.fromkeys(self.ended, 0)
 
@@ -183,16 +183,34 @@ class Federation:
             gradient = -update / length - self.deviation(client)
             if self.share == 0.0:
                 self.gains.append(gradient @ gradient * length)
+            elif client in self.gradients and self.data.steps[client] > 1:
+                change = gradient - self.gradients[client]
+                if client in self.corrected:
+                    self.changes.append(change @ change * length)
+                self.corrected.add(client)
             self.gradients[client] = gradient
-        # Corrections begin when uncorrected clients gain less than 0.3 nat on their own data.
-        if self.rate != round_["rate"]:
-            self.rate, self.gains = round_["rate"], self.gains[len(self.gains) - len(clients) :]
-        if len(self.gains) >= 40 and np.median(self.gains[-40:]) < 0.3:
-            self.share = 1.0
+        if self.scheme["name"] != "control-full" and self.watch(round_["rate"]):
+            self.gradients, self.control = {}, np.zeros_like(self.model)
+            return self.calm
         known = sorted(self.gradients)
         shares = self.target(round_)[known]
         self.control = shares / shares.sum() @ np.array([self.gradients[c] for c in known])
         return self.model - self.data.steps[clients].mean() * round_["rate"] * self.control
+
+    def watch(self, rate):
+        """Whether corrections end: when corrected updates change by more than 0.5 nat."""
+        if self.share == 1.0:
+            self.calm = self.model if self.calm is None else self.calm
+            change = np.median(self.changes[-20:]) if len(self.changes) >= 20 else 0.3
+            self.calm = self.model if change <= 0.25 else self.calm
+            if change > 0.5:
+                self.share, self.gains, self.ends, self.ended_at = 0.0, [], self.ends + 1, rate
+                return True
+        elif rate <= self.ended_at / 2:
+            self.share, self.changes, self.corrected, self.calm, self.ends = 1.0, [], set(), None, 0
+        elif self.ends == 1 and len(self.gains) >= 40 and np.median(self.gains[-40:]) < 0.3:
+            self.share, self.changes, self.corrected, self.calm = 1.0, [], set(), None
+        return False
 
     def variance_reduced(self, round_, clients, copies, updates):
         change = sum(self.target(round_)[c] * update for c, update in self.latest.items())
