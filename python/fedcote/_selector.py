@@ -40,7 +40,8 @@ class Selector:
         Same seed, same observations: same draws.
     estimator
         How failure probabilities are learnt: ``"beta"`` (forgets round by round), ``"window"``,
-        ``"exponential"``; or with parameters, as ``{"kind": "beta", "retention": 0.9}``.
+        ``"exponential"``, ``"signal"`` (from margins, see :meth:`observe_signal`),
+        ``"retransmissions"`` (see :meth:`observe_transmissions`); or with parameters, as ``{"kind": "beta", "retention": 0.9}``.
     aim
         ``"appearance"`` for a server that averages what arrives, ``"freshness"`` for one that
         remembers everyone's latest update and averages all of them by the weights
@@ -185,6 +186,22 @@ class Selector:
             self._core.set_labels(np.array([number], dtype=np.uint32), gone)
         self._ranks = np.empty(0, dtype=np.uint32)
         self._members = self._available = None
+
+    def observe_signal(self, client: ClientId, margin_db: float) -> None:
+        """Says by how many decibels the capacity of a client's link exceeded what its upload needs.
+
+        Pilots or channel state show it, whether or not the upload arrives; tell it before
+        :meth:`observe`. For ``estimator="signal"``.
+        """
+        self._core.observe_signal(int(self._number([client])[0]), float(margin_db))
+
+    def observe_transmissions(self, client: ClientId, failed: int, arrived: bool) -> None:
+        """Says how many transmissions of an upload failed and whether a last one got through.
+
+        Tell it before :meth:`observe`. For ``estimator={"kind": "retransmissions",
+        "retransmissions": M}``.
+        """
+        self._core.observe_transmissions(int(self._number([client])[0]), int(failed), bool(arrived))
 
     def failure(self, client: ClientId) -> float:
         """A client's failure probability: as given, or as estimated by now."""

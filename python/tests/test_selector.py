@@ -404,3 +404,27 @@ def test_a_public_memory_with_any_ids():
         np.testing.assert_allclose(stepped["w"], model["w"] + mean, rtol=1e-5)
     memory.drop(0)
     assert 0 not in memory.updates
+
+
+def test_signals_and_transmissions_are_for_their_estimators():
+    selector, _ = federation(estimator="signal")
+    selector.select(None, 5)
+    for margin in [12.0, 9.0, 15.0]:
+        selector.observe_signal("a", margin)
+        selector.observe("a", True)
+    assert selector.failure("a") < 0.1 < 0.2  # three arrivals alone say 1/5
+    with pytest.raises(ValueError, match='needs estimator "retransmissions", this one is "signal"'):
+        selector.observe_transmissions("a", 1, True)
+    with pytest.raises(ValueError, match="must be a number of decibels"):
+        selector.observe_signal("a", float("nan"))
+    again = fedcote.Selector(0, estimator="signal")
+    again.restore(json.loads(json.dumps(selector.state())))
+    assert again.failure("a") == selector.failure("a")
+    selector, _ = federation(estimator={"kind": "retransmissions", "retransmissions": 3})
+    selector.select(None, 5)
+    for _ in range(50):
+        selector.observe_transmissions("a", 1, True)
+        selector.observe("a", True)
+    assert abs(selector.failure("a") - 1 / 16) < 0.03
+    with pytest.raises(ValueError, match='needs estimator "signal"'):
+        selector.observe_signal("a", 1.0)

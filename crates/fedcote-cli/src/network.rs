@@ -81,6 +81,11 @@ pub fn run(args: Args) -> Result<(), Error> {
     let scenario = Scenario::load(&args.scenario, &args.set).map_err(Error::from)?;
     let parameters = scenario.model_parameters().map_err(Error::from)?;
     let seed = args.seed.or(scenario.general.seeds.first().copied()).unwrap_or(1);
+    if let (Some(_), Some(placement)) = (args.seed, scenario.network.placement) {
+        return Err(Error::request(format!(
+            "--seed: has no effect here: network.placement = {placement} places the clients"
+        )));
+    }
     let (config, clients) = (&scenario.network, scenario.general.clients);
     let network =
         Network::new(config, clients, parameters, seed, &scenario.base).map_err(Error::request)?;

@@ -2,7 +2,7 @@
 
 use crate::request::Request;
 use crate::variant::{Setting, Task, Variant};
-use crate::{beyond, calibrate, grids};
+use crate::{beyond, calibrate, grids, placement, readings};
 
 /// One table or figure.
 pub struct Artefact {
@@ -22,10 +22,14 @@ pub enum Body {
     Table(fn(&Request) -> Grid),
     /// Curves over the rounds of runs, a panel per scenario.
     Curves(Curve, fn(&Request) -> Grid),
+    /// A table of runs, a row per reading of a scheme.
+    Readings,
     /// The comparison with what is not in the paper.
     Beyond,
     /// The fit of the network to one number of the paper.
     Calibration,
+    /// The choice of a placement by another.
+    Placement,
     /// No runs: computed from settings, or measured on the way.
     Other(Other),
 }
@@ -50,7 +54,10 @@ pub enum Other {
     Selection,
     Draws,
     Theorem,
+    TheoremWalking,
+    Gaps,
     Uploads,
+    Estimators,
 }
 
 /// Which runs make a table or figure.
@@ -100,7 +107,7 @@ impl Grid {
 }
 
 /// The artefacts, in the paper's order.
-pub const ARTEFACTS: [Artefact; 30] = [
+pub const ARTEFACTS: [Artefact; 35] = [
     other("table-2", "settings: the standard of each client", Other::Standards),
     other("table-3", "settings: link parameters of each standard", Other::Links),
     table(
@@ -137,6 +144,12 @@ pub const ARTEFACTS: [Artefact; 30] = [
     ),
     table("table-11", "K = 20, balanced", None, grids::twenty),
     table("table-12", "walking clients, two labels per client", None, grids::dynamic),
+    Artefact {
+        name: "readings",
+        what: "schemes that can be read in two ways, each beside the paper's number",
+        task: Some(Task::Mnist),
+        body: Body::Readings,
+    },
     other("table-13", "settings: labels and weights behind figures 3 to 5", Other::OneLabel),
     curves(
         "figure-2",
@@ -153,6 +166,8 @@ pub const ARTEFACTS: [Artefact; 30] = [
     curves("figure-8", "accuracy over rounds, K = 20", Curve::Accuracy, None, grids::figure_8),
     curves("figure-9", "mean training loss over rounds", Curve::MeanLoss, None, grids::figure_9),
     other("theorem-1", "the terms of the convergence bound", Other::Theorem),
+    other("theorem-2", "the same where clients walk", Other::TheoremWalking),
+    other("proposition-1", "how far clients' gradients are from the global one", Other::Gaps),
     beyond("beyond", "what is not in the paper, against Ideal"),
     beyond("beyond-static", "the first part of it: clients stand, two labels per client"),
     beyond("beyond-walking", "the second part of it: clients walk, two labels per client"),
@@ -165,11 +180,22 @@ pub const ARTEFACTS: [Artefact; 30] = [
         "one upload for all draws of a client: who ignores that",
         Other::Uploads,
     ),
+    other(
+        "beyond-estimators",
+        "rounds that estimators of failure probabilities need",
+        Other::Estimators,
+    ),
     Artefact {
         name: "calibrate",
         what: "the loss outdoors at which FedAvg is as good as in the paper",
         task: Some(Task::Mnist),
         body: Body::Calibration,
+    },
+    Artefact {
+        name: "calibrate-placement",
+        what: "the placement that loses no label and at which FedAvg is as good as in the paper",
+        task: Some(Task::Mnist),
+        body: Body::Placement,
     },
 ];
 
@@ -209,7 +235,7 @@ impl Artefact {
     /// Whether `all` has it: parts of another and the calibration are asked for by name.
     pub fn is_whole(&self) -> bool {
         !matches!(self.name, "beyond-static" | "beyond-walking")
-            && !matches!(self.body, Body::Calibration)
+            && !matches!(self.body, Body::Calibration | Body::Placement)
     }
 
     /// The request as it is for this artefact.
@@ -227,8 +253,10 @@ impl Artefact {
         let request = &self.adapt(request);
         let mut grid = match &self.body {
             Body::Table(grid) | Body::Curves(_, grid) => grid(request),
+            Body::Readings => readings::grid(request),
             Body::Beyond => beyond::grid(self.name, request),
             Body::Calibration => calibrate::grid(request),
+            Body::Placement => placement::grid(request),
             Body::Other(_) => return None,
         };
         if !request.schemes.is_empty() {

@@ -22,6 +22,10 @@ const WINDOW: Setting = Setting {
     slug: "estimated-window",
     keys: &["network.knowledge=estimated", "server.exploration=0.05", "network.estimator=window"],
 };
+const SIGNAL: Setting = Setting {
+    slug: "estimated-signal",
+    keys: &["network.knowledge=estimated", "server.exploration=0.05", "network.estimator=signal"],
+};
 const BLIND: Setting = Setting {
     slug: "estimated-blind",
     keys: &["network.knowledge=estimated", "server.exploration=0.0"],
@@ -75,16 +79,18 @@ const ALL: [Named; 27] = [
     ("ideal-control", "ideal-control", None),
 ];
 
-const LEARNT: [Named; 9] = [
+const LEARNT: [Named; 11] = [
     ("fedcote, known", "fedcote", None),
     ("fedcote, beta", "fedcote", Some(ESTIMATED)),
     ("fedcote, beta, no exploration", "fedcote", Some(BLIND)),
     ("fedcote, exponential", "fedcote", Some(EXPONENTIAL)),
     ("fedcote, window", "fedcote", Some(WINDOW)),
+    ("fedcote, signal", "fedcote", Some(SIGNAL)),
     ("fedcote-memory, known", "fedcote-memory", None),
     ("fedcote-memory, beta", "fedcote-memory", Some(ESTIMATED)),
     ("fedcote-memory, exponential", "fedcote-memory", Some(EXPONENTIAL)),
     ("fedcote-memory, window", "fedcote-memory", Some(WINDOW)),
+    ("fedcote-memory, signal", "fedcote-memory", Some(SIGNAL)),
 ];
 
 const THRESHOLD: [Named; 10] = [

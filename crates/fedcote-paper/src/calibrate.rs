@@ -13,7 +13,7 @@ use fedcote_plot::tables::{Better, Cell, Column as Heading, Digits, Row as Line,
 use fedcote_plot::theme::Style;
 
 use crate::artefact::{Column, Grid, Measure, Row};
-use crate::curves::WIDTH;
+use crate::curves::{self, WIDTH};
 use crate::document::Document;
 use crate::numbers::number;
 use crate::request::Request;
@@ -94,7 +94,8 @@ pub fn make(title: String, cells: &Cells) -> Document {
         None => format!("No two of these losses enclose the paper's {percent:.2} %."),
     };
     let text = vec![text];
-    Document { title, text, tables: vec![("", table)], figures: vec![("", picture)] }
+    let data = vec![("curves", curves::csv(&[&lines]))];
+    Document { title, text, tables: vec![("", table)], figures: vec![("", picture)], data }
 }
 
 /// Where the line between two neighbouring points has the value `target`, for the first two that enclose it.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use fedcote_plot::axis::Format;
 use fedcote_plot::lines::{Lines, Point, Series};
 use fedcote_plot::panel::{Panel, figure};
+use fedcote_plot::tables::{Better, Column, Digits, Row, Table};
 use fedcote_plot::theme;
 use fedcote_sim::RoundReport;
 use fedcote_sim::summary::Spread;
@@ -68,8 +69,55 @@ pub fn draw(
             .to_owned(),
     ];
     text.extend(grid.notes.iter().map(|note| (*note).to_owned()));
-    let tables = ["panel-1", "panel-2"].into_iter().zip(summaries).collect();
-    Ok(Some(Document { title, text, tables, figures }))
+    let mut tables: Vec<(&'static str, Table)> =
+        ["panel-1", "panel-2"].into_iter().zip(summaries).collect();
+    if curve == Curve::MeanLoss {
+        tables.insert(0, ("", at_rounds(&panels)));
+    }
+    let data = vec![("curves", csv(&panels.iter().collect::<Vec<_>>()))];
+    Ok(Some(Document { title, text, tables, figures, data }))
+}
+
+/// Everything that panels of lines show.
+pub fn csv(panels: &[&Lines]) -> String {
+    let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
+    let mut text = String::from("panel,curve,x,mean,deviation\n");
+    for panel in panels {
+        for series in &panel.series {
+            let (heading, name) = (quoted(&panel.heading), quoted(&series.name));
+            for Point { x, mean, deviation } in &series.points {
+                text += &format!("{heading},{name},{x},{mean},{deviation}\n");
+            }
+        }
+    }
+    text
+}
+
+/// The values of all curves at five rounds, the last one among them.
+fn at_rounds(panels: &[Lines]) -> Table {
+    let mut columns = Vec::new();
+    let mut rows: Vec<Row> = Vec::new();
+    for (panel, lines) in panels.iter().enumerate() {
+        let last = lines.series.iter().flat_map(|series| series.points.last()).map(|p| p.x);
+        let last = last.fold(0.0, f64::max);
+        for (at, series) in lines.series.iter().enumerate() {
+            if panel == 0 {
+                let apart = series.name.starts_with("ideal");
+                rows.push(Row { name: series.name.clone(), cells: Vec::new(), apart });
+            }
+            for fifth in 1..=5 {
+                let wanted = last * f64::from(fifth) / 5.0;
+                let point = series.points.iter().rev().find(|point| point.x <= wanted);
+                let spread = point.map(|p| Spread { mean: p.mean, std: p.deviation });
+                rows[at].cells.push(spread.into());
+            }
+        }
+        for fifth in 1..=5 {
+            let name = format!("{}, {:.0}", lines.heading, last * f64::from(fifth) / 5.0);
+            columns.push(Column::new(&name, Better::Lower, Digits::Significant(4)));
+        }
+    }
+    Table { title: "Mean loss up to a round".into(), corner: "scheme".into(), columns, rows }
 }
 
 const MANY: usize = 4;
@@ -144,6 +192,14 @@ mod tests {
         };
         let rounds = [(1, 3.0), (2, 1.0), (3, 0.5)].map(report);
         assert_eq!(values(Curve::MeanLoss, &rounds), [(1, 3.0), (2, 2.0), (3, 1.5)]);
+        let mut lines = Lines::new("a \"b\"");
+        let point = |x| Point { x, mean: 0.5, deviation: 0.25 };
+        let points = (1..=10).map(|x| point(f64::from(x))).collect();
+        let style = theme::styles(&["fedavg"])[0];
+        lines.series = vec![Series { name: "fedavg".into(), style, points, strong: false }];
+        assert!(csv(&[&lines]).contains("\n\"a \"\"b\"\"\",\"fedavg\",2,0.5,0.25\n"));
+        let table = at_rounds(&[lines]);
+        assert_eq!((table.columns.len(), table.rows[0].cells.len()), (5, 5));
         let runs = [vec![(1, 1.0), (2, 4.0)], vec![(1, 3.0)]];
         let points = over_seeds(&runs);
         assert_eq!((points[0].mean, points[0].deviation), (2.0, 2f64.sqrt()));

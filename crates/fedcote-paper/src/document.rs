@@ -20,6 +20,8 @@ pub struct Document {
     pub tables: Vec<(&'static str, Table)>,
     /// Figures, likewise.
     pub figures: Vec<(&'static str, Svg)>,
+    /// What the figures show, as CSV, likewise.
+    pub data: Vec<(&'static str, String)>,
 }
 
 /// How an artefact came to be.
@@ -65,6 +67,10 @@ impl Document {
             let png = fedcote_plot::png(figure, Theme::Light, 2.0).map_err(Error::work)?;
             put(file(part, "png"), &png)?;
             let _ = write!(page, "\n![{}]({})\n", figure.title(), file(part, "svg"));
+        }
+        for (part, data) in &self.data {
+            put(file(part, "csv"), data.as_bytes())?;
+            let _ = write!(page, "\n[The data of the figure]({})\n", file(part, "csv"));
         }
         for (part, table) in &self.tables {
             put(file(part, "tex"), table.latex().as_bytes())?;

@@ -7,12 +7,13 @@ use fedcote_plot::axis::Format;
 use fedcote_plot::lines::{Lines, Point, Series};
 use fedcote_plot::panel::figure;
 use fedcote_plot::scatter::{Cloud, Scatter};
+use fedcote_plot::svg::Svg;
 use fedcote_plot::tables::{Better, Cell, Column, Digits, Row, Table};
 use fedcote_plot::theme::Style;
 use fedcote_sim::summary::Spread;
 
 use crate::artefact::Other;
-use crate::curves::WIDTH;
+use crate::curves::{self, WIDTH};
 use crate::document::Document;
 use crate::error::Error;
 use crate::gradients::{Measured, measured};
@@ -65,19 +66,24 @@ pub fn make(kind: Other, title: String, request: &Request, out: &Path) -> Result
         kappa(&cases),
     ];
     let tables = vec![("", summary(&cases))];
-    let picture = match kind {
-        Other::Gradients => norms(&title, &cases),
-        Other::GradientRatio => ratios(&title, &cases),
+    let (picture, data) = match kind {
+        Other::Gradients => drawn(&title, norms(&cases)),
+        Other::GradientRatio => drawn(&title, ratios(&cases)),
         _ => deviations(&title, &cases),
     };
-    Ok(Document { title, text, tables, figures: vec![("", picture)] })
+    let (figures, data) = (vec![("", picture)], vec![("curves", data)]);
+    Ok(Document { title, text, tables, figures, data })
 }
 
 fn series(name: String, style: usize, points: Vec<Point>) -> Series {
     Series { name, style: Style::new(style), points, strong: false }
 }
 
-fn norms(title: &str, cases: &[Vec<Measured>]) -> fedcote_plot::svg::Svg {
+fn drawn(title: &str, lines: Lines) -> (Svg, String) {
+    (figure(title, &[&lines], 1, WIDTH), curves::csv(&[&lines]))
+}
+
+fn norms(cases: &[Vec<Measured>]) -> Lines {
     let mut lines = Lines::new("");
     lines.x_label = "round".into();
     lines.y_label = "squared norm".into();
@@ -88,10 +94,10 @@ fn norms(title: &str, cases: &[Vec<Measured>]) -> fedcote_plot::svg::Svg {
         lines.series.push(series(format!("G², {name}"), 2 * at, norm));
         lines.series.push(series(format!("Σ p α V², {name}"), 2 * at + 1, deviation));
     }
-    figure(title, &[&lines], 1, WIDTH)
+    lines
 }
 
-fn ratios(title: &str, cases: &[Vec<Measured>]) -> fedcote_plot::svg::Svg {
+fn ratios(cases: &[Vec<Measured>]) -> Lines {
     let mut lines = Lines::new("");
     lines.x_label = "round".into();
     lines.y_label = "κ = G² / Σ p α V²".into();
@@ -104,10 +110,17 @@ fn ratios(title: &str, cases: &[Vec<Measured>]) -> fedcote_plot::svg::Svg {
         let points = first.points.iter().map(flat).collect();
         lines.series.push(series("the solver's default".into(), 7, points));
     }
-    figure(title, &[&lines], 1, WIDTH)
+    lines
 }
 
-fn deviations(title: &str, cases: &[Vec<Measured>]) -> fedcote_plot::svg::Svg {
+fn deviations(title: &str, cases: &[Vec<Measured>]) -> (Svg, String) {
+    let mut data = String::from("weights,client,class,share,deviation\n");
+    for ((name, _), runs) in CASES.iter().zip(cases) {
+        for cell in runs.iter().flat_map(|run| &run.cells) {
+            let (client, class) = (cell.client + 1, cell.class);
+            data += &format!("{name},{client},{class},{},{}\n", cell.share, cell.median());
+        }
+    }
     let cloud = |(at, ((name, _), runs)): (usize, (&(&str, u8), &Vec<Measured>))| {
         let cells = runs.iter().flat_map(|run| &run.cells);
         Cloud {
@@ -126,7 +139,7 @@ fn deviations(title: &str, cases: &[Vec<Measured>]) -> fedcote_plot::svg::Svg {
         rule: None,
         clouds: CASES.iter().zip(cases).enumerate().map(cloud).collect(),
     };
-    figure(title, &[&scatter], 1, WIDTH)
+    (figure(title, &[&scatter], 1, WIDTH), data)
 }
 
 fn summary(cases: &[Vec<Measured>]) -> Table {

@@ -100,6 +100,11 @@ impl Options {
                     };
                     ARTEFACTS.iter().filter(suits).collect()
                 }
+                // The second fit goes by the first.
+                ("calibrate", _) => {
+                    let parts = ["calibrate", "calibrate-placement"].map(Artefact::find);
+                    parts.into_iter().flatten().collect()
+                }
                 (_, Some(artefact)) => vec![artefact],
                 (name, None) => {
                     return Err(Error::option("artefacts", format!("unknown artefact `{name}`")));
@@ -117,8 +122,11 @@ impl Options {
     /// Refuses what would change nothing.
     fn check_effect(&self, artefacts: &[&Artefact]) -> Result<(), Error> {
         let is = |artefact: &Artefact, other| matches!(artefact.body, Body::Other(kind) if kind == other);
-        if self.smoothness.is_some() && !artefacts.iter().any(|a| is(a, Other::Theorem)) {
-            return Err(Error::option("smoothness", "has no effect here: it belongs to theorem-1"));
+        if self.smoothness.is_some()
+            && !artefacts.iter().any(|a| is(a, Other::Theorem) || is(a, Other::TheoremWalking))
+        {
+            let reason = "has no effect here: it belongs to theorem-1 and theorem-2";
+            return Err(Error::option("smoothness", reason));
         }
         if let Some(task) = self.task {
             // What `all` stands for suits the task already.

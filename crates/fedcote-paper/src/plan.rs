@@ -15,7 +15,8 @@ use crate::request::Request;
 use crate::runs::{self, Run, Store};
 use crate::variant::Task;
 use crate::{
-    calibrate, curves, heterogeneity, selection, settings, tables, theorem, theory, uploads,
+    calibrate, curves, estimators, heterogeneity, placement, readings, selection, settings, tables,
+    theorem, theory, uploads,
 };
 
 /// Shows progress: what happens in runs, and lines between them.
@@ -143,11 +144,17 @@ impl Plan {
             (Body::Table(_), Some(grid)) => {
                 read(&grid)?.map(|cells| tables::compared(name, title, &grid, &cells))
             }
+            (Body::Readings, Some(grid)) => {
+                read(&grid)?.map(|cells| readings::make(title, &grid, &cells))
+            }
             (Body::Beyond, Some(grid)) => {
                 read(&grid)?.map(|cells| tables::tails(title, &grid, &cells))
             }
             (Body::Calibration, Some(grid)) => {
                 read(&grid)?.map(|cells| calibrate::make(bare, &cells))
+            }
+            (Body::Placement, Some(grid)) => {
+                read(&grid)?.map(|cells| placement::make(bare, &grid, &cells))
             }
             (Body::Curves(curve, _), Some(grid)) => {
                 curves::draw(*curve, title, &grid, seeds, store)?
@@ -162,11 +169,14 @@ impl Plan {
                 | Other::GradientDeviation => heterogeneity::make(*kind, bare, request, out)?,
                 Other::Selection => selection::clients(title, request)?,
                 Other::Draws => selection::draws(title, request)?,
-                Other::Theorem => {
+                Other::Theorem | Other::TheoremWalking => {
                     let smoothness = self.options.smoothness.unwrap_or(1.0);
-                    theorem::make(title, request, smoothness, out)?
+                    let walking = *kind == Other::TheoremWalking;
+                    theorem::make(title, request, walking, smoothness, out)?
                 }
+                Other::Gaps => theorem::gaps(bare, request, out)?,
                 Other::Uploads => uploads::make(title, request)?,
+                Other::Estimators => estimators::make(bare, request)?,
             }),
             (_, None) => None,
         })

@@ -12,7 +12,7 @@ use fedcote_plot::tables::{Better, Cell, Column, Digits, Row, Table};
 use fedcote_plot::theme::Style;
 use fedcote_sim::{Classification, World};
 
-use crate::curves::WIDTH;
+use crate::curves::{self, WIDTH};
 use crate::document::Document;
 use crate::error::Error;
 use crate::request::Request;
@@ -106,7 +106,8 @@ pub fn clients(title: String, request: &Request) -> Result<Document, Error> {
          the labels as well it is the nearest to the weights.",
         plain.label_divergence, paper.label_divergence, exact.label_divergence
     )];
-    Ok(Document { title, text, tables: vec![("", table)], figures: vec![("", picture)] })
+    let (tables, figures) = (vec![("", table)], vec![("", picture)]);
+    Ok(Document { title, text, tables, figures, ..Default::default() })
 }
 
 const DRAWS: [u64; 12] = [1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 30];
@@ -115,21 +116,36 @@ const DRAWS: [u64; 12] = [1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 30];
 pub fn draws(title: String, request: &Request) -> Result<Document, Error> {
     let world = world(&request.variant(Share::Pairs), 1)?;
     let federation = &*world.federation;
-    let solutions = DRAWS.map(|draws| solve(federation, draws, &Options::default()));
-    let solutions = solutions.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let all = |options: &Options| -> Result<Vec<Solution>, Error> {
+        DRAWS.iter().map(|&draws| solve(federation, draws, options)).collect()
+    };
+    let (descents, solutions) = (all(&PAPER)?, all(&Options::default())?);
     // For many draws the shares of arrivals are those of expected arrivals, so s ∝ β/(1−ε).
     let limit = fedcote::invert::many_draws(&solutions[0].target, federation.failure());
     let shown: Vec<usize> = (0..federation.len()).filter(|&at| limit[at] > 0.0).collect();
-    let mut lines = Lines::new("");
-    lines.x_label = "draws per round, K".into();
-    lines.y_label = "selection probability".into();
-    lines.bands = false;
+    let panel = |heading: &str| {
+        let mut lines = Lines::new(heading);
+        lines.x_label = "draws per round, K".into();
+        lines.y_label = "selection probability".into();
+        lines.bands = false;
+        lines
+    };
+    let (mut paper, mut lines) = (panel("The paper's descent"), panel("Exact solver"));
     let last = DRAWS[DRAWS.len() - 1] as f64;
     for (index, &client) in shown.iter().enumerate() {
         let point = |x, mean| Point { x, mean, deviation: 0.0 };
         let points =
             DRAWS.iter().zip(&solutions).map(|(&k, s)| point(k as f64, s.selection[client]));
         let name = format!("client {}", federation.id(client));
+        let descent: Vec<Point> = DRAWS
+            .iter()
+            .zip(&descents)
+            .map(|(&k, s)| point(k as f64, s.selection[client]))
+            .collect();
+        if descent.iter().any(|point| point.mean > 0.0) {
+            let (name, style) = (name.clone(), Style::new(index));
+            paper.series.push(Series { name, style, points: descent, strong: false });
+        }
         let points = points.chain([point(last * 1.15, limit[client])]).collect();
         lines.series.push(Series { name, style: Style::new(index), points, strong: false });
     }
@@ -151,13 +167,18 @@ pub fn draws(title: String, request: &Request) -> Result<Document, Error> {
         strong: true,
     });
     gaps.unnamed = true;
-    let picture = figure(&title, &[&lines, &gaps], 1, WIDTH);
+    let picture = figure(&title, &[&paper, &lines, &gaps], 1, WIDTH);
+    let data = vec![("curves", curves::csv(&[&paper, &lines, &gaps]))];
     let column = |name: &str| Column::new(name, Better::Neither, Digits::Significant(3));
     let row = |(index, solution): (usize, &Solution)| {
         let before = index.checked_sub(1).map(|before| &solutions[before].selection);
+        let descent = index
+            .checked_sub(1)
+            .map(|before| gap(&descents[index].selection, &descents[before].selection));
         Row {
             name: DRAWS[index].to_string(),
             cells: vec![
+                descent.map_or(Cell::Empty, Cell::Number),
                 before.map_or(Cell::Empty, |b| Cell::Number(gap(&solution.selection, b))),
                 Cell::Number(gap(&solution.selection, &limit)),
             ],
@@ -167,15 +188,20 @@ pub fn draws(title: String, request: &Request) -> Result<Document, Error> {
     let table = Table {
         title: "Largest difference of selection probabilities".into(),
         corner: "K".into(),
-        columns: vec![column("from the row above"), column("from the limit")],
+        columns: vec![
+            column("descent, from the row above"),
+            column("exact, from the row above"),
+            column("exact, from the limit"),
+        ],
         rows: solutions.iter().enumerate().map(row).collect(),
     };
     let text = vec![format!(
-        "Exact solver, seed {}; clients that fail with more than 0.85 are left out. At the right end is the limit \
-         s ∝ β/(1−ε) for K → ∞.",
+        "Seed {}. The paper's descent leaves out clients that fail with more than 0.85; the exact solver keeps the most reliable holder of a \
+         label that would be lost. At the right end of its panel is the limit s ∝ β/(1−ε) for K → ∞.",
         world.seed
     )];
-    Ok(Document { title, text, tables: vec![("", table)], figures: vec![("", picture)] })
+    let (tables, figures) = (vec![("", table)], vec![("", picture)]);
+    Ok(Document { title, text, tables, figures, data })
 }
 
 #[cfg(test)]

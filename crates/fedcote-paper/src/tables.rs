@@ -40,13 +40,20 @@ pub fn over(runs: &[RunSummary], value: impl Fn(&RunSummary) -> Option<f64>) -> 
 
 /// The paper's number in the units of ours.
 pub fn paper(artefact: &str, row: &Row, column: &Column) -> Option<Spread> {
-    let value = number(artefact, &row.scheme, &column.paper)?;
+    let value = match artefact {
+        // Its columns are those of several tables, its rows readings of their schemes.
+        "readings" => {
+            let (table, name) = column.paper.split_once(", ")?;
+            number(table, crate::readings::scheme(&row.scheme)?, name)?
+        }
+        _ => number(artefact, &row.scheme, &column.paper)?,
+    };
     let unit = if column.measure == Measure::Accuracy { 100.0 } else { 1.0 };
     let std = if value.std.is_nan() { 0.0 } else { value.std / unit };
     Some(Spread { mean: value.mean / unit, std })
 }
 
-fn ours(runs: &[RunSummary], measure: Measure) -> Option<Spread> {
+pub fn ours(runs: &[RunSummary], measure: Measure) -> Option<Spread> {
     over(runs, |run| match measure {
         Measure::Accuracy => run.test_accuracy,
         Measure::Loss => run.train_loss,
@@ -109,7 +116,7 @@ pub fn tails(title: String, grid: &Grid, cells: &Cells) -> Document {
             .to_owned(),
     ];
     text.extend(grid.notes.iter().map(|note| (*note).to_owned()));
-    Document { title, text, tables, figures: Vec::new() }
+    Document { title, text, tables, ..Default::default() }
 }
 
 /// File names of the tables of tails.

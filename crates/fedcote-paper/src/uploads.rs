@@ -59,7 +59,7 @@ pub fn make(title: String, request: &Request) -> Result<Document, Error> {
          often have less of a say than draws that fail one by one would give them. The second row is a user who does not know."
             .to_owned(),
     ];
-    Ok(Document { title, text, tables: vec![("", table)], figures: Vec::new() })
+    Ok(Document { title, text, tables: vec![("", table)], ..Default::default() })
 }
 
 /// The largest relative difference between a client's share in the aggregate and its aim, of clients with an aim.

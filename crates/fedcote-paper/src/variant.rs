@@ -12,20 +12,22 @@ use crate::error::Error;
 pub enum Network {
     /// The paper's link parameters as printed
     Literal,
-    /// The same with extra loss outdoors, fitted to FedAvg's accuracy
+    /// The same with extra loss outdoors, fitted to FedAvg's accuracy; every seed has its own placement
     Calibrated,
+    /// The same on one placement that loses no label, fitted to FedAvg's accuracy as well
+    Placed,
 }
 
 impl Network {
     /// The names of all, as the user types them.
-    pub const NAMES: [&str; 2] = ["literal", "calibrated"];
+    pub const NAMES: [&str; 3] = ["literal", "calibrated", "placed"];
 }
 
 impl FromStr for Network {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        named(name, &[Self::Literal, Self::Calibrated])
+        named(name, &[Self::Literal, Self::Calibrated, Self::Placed])
     }
 }
 
@@ -34,9 +36,13 @@ impl fmt::Display for Network {
         formatter.write_str(match self {
             Self::Literal => "literal",
             Self::Calibrated => "calibrated",
+            Self::Placed => "placed",
         })
     }
 }
+
+/// The placement that `calibrate` chose, as in the preset `paper-placed`.
+const PLACEMENT: u64 = 20;
 
 /// What is learnt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -112,10 +118,14 @@ pub struct Variant {
     pub walking: bool,
     /// Evaluated after every round.
     pub every_round: bool,
+    /// The training loss is worked out after every round.
+    pub every_loss: bool,
     /// Keys beside those above.
     pub setting: Option<Setting>,
     /// Loss outdoors in tenths of a dB, instead of the network's own.
     pub excess: Option<u16>,
+    /// The seed of the placement, instead of the network's own.
+    pub placement: Option<u64>,
     /// Rounds, if not the paper's.
     pub rounds: Option<u32>,
 }
@@ -131,8 +141,10 @@ impl Variant {
             selected: 10,
             walking: false,
             every_round: false,
+            every_loss: false,
             setting: None,
             excess: None,
+            placement: None,
             rounds,
         }
     }
@@ -152,10 +164,17 @@ impl Variant {
             }
         };
         slug += &format!("-u{}-k{}", tenths(self.unbalance.into()), self.selected);
-        for (is, name) in [(self.walking, "-walking"), (self.every_round, "-every-round")] {
+        for (is, name) in [
+            (self.walking, "-walking"),
+            (self.every_round, "-every-round"),
+            (self.every_loss, "-every-loss"),
+        ] {
             if is {
                 slug += name;
             }
+        }
+        if let Some(placement) = self.placement {
+            slug += &format!("-placement{placement}");
         }
         if let Some(setting) = self.setting {
             slug += &format!("-{}", setting.slug);
@@ -171,6 +190,7 @@ impl Variant {
         let preset = match (self.task, self.network) {
             (Task::Mnist, Network::Literal) => "paper-literal",
             (Task::Mnist, Network::Calibrated) => "paper-calibrated",
+            (Task::Mnist, Network::Placed) => "paper-placed",
             (Task::Cifar10, _) => "cifar10",
         };
         let mut set = vec![
@@ -194,13 +214,11 @@ impl Variant {
         if self.walking {
             set.push("network.mobility=walk".into());
         }
-        if self.every_round {
+        if self.every_round || self.every_loss {
             set.push("evaluate_every=1".into());
         }
-        let plain = Self::new(self.network, self.task, self.share, self.rounds);
-        let plain = Self { excess: self.excess, ..plain };
-        if *self != plain || matches!(self.share, Share::Dirichlet(_)) {
-            // Only figure 9 shows the loss on its way: of the plain variants.
+        if !self.every_loss {
+            // Only figure 9 shows the loss on its way.
             set.push("train_loss_every=50".into());
         }
         for key in self.setting.iter().flat_map(|setting| setting.keys) {
@@ -213,7 +231,13 @@ impl Variant {
             (None, Network::Literal, Task::Cifar10) => {
                 set.push("network.outdoor_excess_loss_db=0.0".into());
             }
+            (None, Network::Placed, Task::Cifar10) => {
+                set.push(format!("network.placement={PLACEMENT}"));
+            }
             _ => {}
+        }
+        if let Some(placement) = self.placement {
+            set.push(format!("network.placement={placement}"));
         }
         if let Some(rounds) = self.rounds {
             set.push(format!("rounds={rounds}"));
@@ -260,6 +284,14 @@ fn parameters(scheme: &str) -> Vec<String> {
     }
     match scheme {
         "scaffold-printed" => of("scaffold", &["control=printed"]),
+        "scaffold-trained" => of("scaffold", &["advance=trained"]),
+        "scaffold-trained-printed" => of("scaffold", &["advance=trained", "control=printed"]),
+        "tf-aggregation-renormalised" => of("tf-aggregation", &["renormalised=true", "retry=true"]),
+        "newt-previous" => of("newt", &["differences=previous"]),
+        "power-of-choice-own" => of("power-of-choice", &["loss=own"]),
+        "fedyogi-gamma" => of("fedyogi", &["server_rate=0.05"]),
+        "fedprox-mean" => of("fedprox", &["aggregation=mean"]),
+        "fedcote-printed" => of("fedcote-gradient", &["solver=printed"]),
         "fedcote-systematic" => of("fedcote", &["draws=systematic"]),
         "fedcote-systematic-matched" => of("fedcote-matched", &["draws=systematic"]),
         "fedcote-memory-appearance" => of("fedcote-memory", &["aim=appearance"]),
@@ -311,8 +343,11 @@ mod tests {
             Variant { selected: 20, ..plain.clone() },
             Variant { walking: true, ..plain.clone() },
             Variant { every_round: true, ..plain.clone() },
+            Variant { every_loss: true, ..plain.clone() },
             Variant { setting: Some(crate::beyond::ESTIMATED), ..plain.clone() },
             Variant { excess: Some(195), ..plain.clone() },
+            Variant { placement: Some(4), ..plain.clone() },
+            Variant { network: Network::Placed, ..plain.clone() },
             Variant { rounds: Some(20), ..plain.clone() },
             Variant { task: Task::Cifar10, ..plain.clone() },
         ];

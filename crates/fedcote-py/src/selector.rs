@@ -71,6 +71,14 @@ impl Core {
         self.0.observe(client, arrived).map_err(raise)
     }
 
+    fn observe_signal(&mut self, client: u32, margin_db: f64) -> PyResult<()> {
+        self.0.observe_signal(client, margin_db).map_err(raise)
+    }
+
+    fn observe_transmissions(&mut self, client: u32, failed: u32, arrived: bool) -> PyResult<()> {
+        self.0.observe_transmissions(client, failed, arrived).map_err(raise)
+    }
+
     fn failures<'py>(
         &self,
         py: Python<'py>,

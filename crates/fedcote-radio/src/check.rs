@@ -79,8 +79,8 @@ macro_rules! keys_of_kinds {
 }
 
 keys_of_kinds! {
-    Radio: outdoor_excess_loss_db rayleigh standard_order cell_radius_m building_width_m building_depth_m separation_m
-        base_station_height_m access_point_height_m device_height_m indoor_share positions mobility moving_share
+    Radio: retransmissions outdoor_excess_loss_db rayleigh standard_order cell_radius_m building_width_m building_depth_m separation_m
+        base_station_height_m access_point_height_m device_height_m indoor_share placement positions mobility moving_share
         speed_m_per_s pause_seconds stations standards;
     Fixed: failure;
     Trace: file after_trace;
@@ -138,6 +138,9 @@ impl NetworkConfig {
                 self.check_geometry(clients)?;
                 self.check_mobility()?;
                 finite("outdoor_excess_loss_db", self.outdoor_excess_loss_db)?;
+                require(self.retransmissions <= 1000, "retransmissions", || {
+                    format!("must be at most 1000, not {}", self.retransmissions)
+                })?;
                 self.check_standards()
             }
         }

@@ -165,6 +165,9 @@ pub struct NetworkConfig {
 
     /// The time an upload may take, τ; the rate is bits over τ. Default: 0.1 s.
     pub deadline_seconds: f64,
+    /// How often an upload is transmitted again after it failed, M. All M + 1 transmissions share the time of the upload, so each has
+    /// M + 1 times the rate; it is lost when all fail. Default: 0.
+    pub retransmissions: u32,
     /// Bits per parameter of the model. Default: 32.
     pub bits_per_parameter: f64,
     /// Loss added to the links of clients outdoors. Default: 0 dB.
@@ -191,6 +194,9 @@ pub struct NetworkConfig {
     pub device_height_m: f64,
     /// The share of clients that stand indoors, the first ones. Default: 0.4.
     pub indoor_share: f64,
+    /// The seed of where clients stand and walk, apart from everything else that is random. Default: the run's seed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub placement: Option<u64>,
     /// Where clients stand, `[x, y]` in metres from the base station, instead of at random.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub positions: Option<Vec<[f64; 2]>>,
@@ -230,6 +236,7 @@ impl Default for NetworkConfig {
         Self {
             kind: Kind::Radio,
             deadline_seconds: 0.1,
+            retransmissions: 0,
             bits_per_parameter: 32.0,
             outdoor_excess_loss_db: 0.0,
             rayleigh: false,
@@ -242,6 +249,7 @@ impl Default for NetworkConfig {
             access_point_height_m: 3.0,
             device_height_m: 1.5,
             indoor_share: 0.4,
+            placement: None,
             positions: None,
             mobility: Mobility::None,
             moving_share: 0.5,

@@ -45,7 +45,7 @@ pub use error::Error;
 pub use fading::Rayleigh;
 pub use geometry::{Area, Point};
 pub use link::{LinkBudget, outage};
-pub use network::{Layout, Network, Place, Source};
+pub use network::{Layout, Network, Place, Source, Upload};
 pub use standard::{PRESETS, ShadowingRange, Standard, StandardConfig};
 
 /// The README's example, compiled and run.

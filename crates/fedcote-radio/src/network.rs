@@ -34,6 +34,24 @@ pub struct Place<'a> {
     pub failure: f64,
 }
 
+/// What became of one attempt to upload, and what the server may see of it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Upload {
+    /// Whether it arrived.
+    pub arrived: bool,
+    /// The margin of its last transmission in dB, above 0 if the link held; none for a network without links.
+    pub margin_db: Option<f64>,
+    /// How many of its transmissions failed.
+    pub failed: u32,
+}
+
+impl Upload {
+    /// An upload of which nobody knows more than whether it arrived.
+    pub fn known_by_arrival(arrived: bool) -> Self {
+        Self { arrived, margin_db: None, failed: u32::from(!arrived) }
+    }
+}
+
 /// Something that makes uploads fail. Everything is a function of round and client.
 pub trait Source: Send + Sync + std::fmt::Debug {
     /// The number of clients.
@@ -45,6 +63,11 @@ pub trait Source: Send + Sync + std::fmt::Debug {
     /// Whether one upload arrives; true with probability 1 − `failure` over streams.
     fn arrives(&self, round: u32, client: usize, stream: &mut Stream) -> bool {
         stream.random::<f64>() >= self.failure(round, client)
+    }
+
+    /// One upload with what shows of it on the way. Must say the same as `arrives` does, from the same stream.
+    fn upload(&self, round: u32, client: usize, stream: &mut Stream) -> Upload {
+        Upload::known_by_arrival(self.arrives(round, client, stream))
     }
 
     /// Whether failures differ from round to round.
@@ -110,8 +133,9 @@ impl Network {
         base: &Path,
     ) -> Result<Self, Error> {
         config.check(clients)?;
-        let rate_bps =
-            config.bits_per_parameter * model_parameters as f64 / config.deadline_seconds;
+        let transmissions = f64::from(config.retransmissions) + 1.0;
+        let rate_bps = config.bits_per_parameter * model_parameters as f64
+            / (config.deadline_seconds / transmissions);
         let perfect = config.kind == Kind::Perfect;
         let source: Box<dyn Source> = match config.kind {
             Kind::Radio => Box::new(Radio::new(config, clients, rate_bps, seed)?),
@@ -170,7 +194,7 @@ impl Network {
         self.source.clients()
     }
 
-    /// The rate at which a model must be uploaded: its bits over the deadline.
+    /// The rate at which a model must be uploaded: its bits over the time of a transmission.
     pub fn rate_bps(&self) -> f64 {
         self.rate_bps
     }
@@ -199,10 +223,20 @@ impl Network {
     /// # Panics
     /// If there is no such client.
     pub fn arrives(&self, round: u32, client: usize, key: Key) -> bool {
+        self.upload(round, client, key).arrived
+    }
+
+    /// One attempt to upload: whether it arrives, and what shows of it on the way.
+    ///
+    /// # Panics
+    /// If there is no such client.
+    pub fn upload(&self, round: u32, client: usize, key: Key) -> Upload {
         let mut stream = key.stream();
-        self.source.arrives(round, client, &mut stream)
+        let upload = self.source.upload(round, client, &mut stream);
+        let arrived = upload.arrived
             && stream.random::<f64>() >= self.device.get(client)
-            && self.lateness.as_ref().is_none_or(|lateness| lateness.in_time(client, &mut stream))
+            && self.lateness.as_ref().is_none_or(|lateness| lateness.in_time(client, &mut stream));
+        Upload { arrived, ..upload }
     }
 
     /// Where everybody is in a round; empty for a network without places.

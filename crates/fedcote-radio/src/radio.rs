@@ -10,7 +10,7 @@ use crate::config::{Mobility, NetworkConfig};
 use crate::fading::{Rayleigh, Variation};
 use crate::geometry::{Area, Point};
 use crate::mobility::{Walk, Waypoint, movers, route_stream};
-use crate::network::{Layout, Place, Source};
+use crate::network::{Layout, Place, Source, Upload};
 use crate::standard::Standard;
 
 /// A standard with its station.
@@ -75,6 +75,8 @@ pub(crate) struct Radio {
     speed: f64,
     round_seconds: f64,
     fades: bool,
+    /// Transmissions of an upload, at most.
+    transmissions: u32,
 }
 
 impl Radio {
@@ -85,6 +87,8 @@ impl Radio {
         rate_bps: f64,
         seed: u64,
     ) -> Result<Self, SettingError> {
+        // Places and ways have a seed of their own; uploads have the key that they are asked about with.
+        let seed = config.placement.unwrap_or(seed);
         let area = Area::new(config);
         let standards = config.used_standards()?;
         let order = config
@@ -158,7 +162,13 @@ impl Radio {
             speed: config.speed_m_per_s,
             round_seconds: config.round_seconds,
             fades: config.rayleigh,
+            transmissions: config.retransmissions + 1,
         })
+    }
+
+    /// The probability that all transmissions of an upload fail, from that of one.
+    fn lost(&self, outage: f64) -> f64 {
+        if self.transmissions == 1 { outage } else { outage.powf(self.transmissions.into()) }
     }
 
     fn service(&self, client: usize) -> &Service {
@@ -206,21 +216,31 @@ impl Source for Radio {
 
     fn failure(&self, round: u32, client: usize) -> f64 {
         let link = self.link(client, self.locate(round, client));
-        link.outage(link.margin_db())
+        self.lost(link.outage(link.margin_db()))
     }
 
-    /// Draws shadowing, and fading if there is any, and compares capacity with rate.
     fn arrives(&self, round: u32, client: usize, stream: &mut Stream) -> bool {
+        self.upload(round, client, stream).arrived
+    }
+
+    /// Draws shadowing, and fading if there is any, and compares capacity with rate, for one transmission after the other.
+    fn upload(&self, round: u32, client: usize, stream: &mut Stream) -> Upload {
         let link = self.link(client, self.locate(round, client));
-        let unit: f64 = StandardNormal.sample(stream);
         let standard = &link.service.standard;
-        let mut gain_db = standard.sigma_db(link.distance) * unit;
-        if self.fades {
-            let fading: f64 = Exp1.sample(stream);
-            gain_db += 10.0 * fading.log10();
-        }
         let budget = standard.link(link.distance, link.extra_loss_db);
-        budget.capacity_bps(gain_db) > self.rate_bps
+        let mut upload = Upload { arrived: false, margin_db: None, failed: 0 };
+        while !upload.arrived && upload.failed < self.transmissions {
+            let unit: f64 = StandardNormal.sample(stream);
+            let mut gain_db = standard.sigma_db(link.distance) * unit;
+            if self.fades {
+                let fading: f64 = Exp1.sample(stream);
+                gain_db += 10.0 * fading.log10();
+            }
+            upload.arrived = budget.capacity_bps(gain_db) > self.rate_bps;
+            upload.failed += u32::from(!upload.arrived);
+            upload.margin_db = Some(link.margin_db() + gain_db);
+        }
+        upload
     }
 
     fn moves(&self) -> bool {
@@ -245,7 +265,7 @@ impl Layout for Radio {
             indoor: link.indoor,
             distance: link.distance,
             margin_db,
-            failure: link.outage(margin_db),
+            failure: self.lost(link.outage(margin_db)),
         }
     }
 

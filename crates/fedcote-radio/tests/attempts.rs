@@ -2,7 +2,7 @@
 
 use fedcote::random::{Key, Purpose};
 use fedcote_radio::{
-    ComputeTime, Network, NetworkConfig, PerClient, Standard, StandardConfig, Stragglers,
+    ComputeTime, Network, NetworkConfig, PerClient, Standard, StandardConfig, Stragglers, Upload,
 };
 use rayon::prelude::*;
 
@@ -114,6 +114,48 @@ fn devices_and_stragglers_fail_on_top() {
         for client in 0..2 {
             let deviation = deviation(&network, client, 0);
             assert!(deviation.abs() < 3.0, "{compute:?} {client}: {deviation}");
+        }
+    }
+}
+
+/// With M retransmissions an upload is lost when M + 1 transmissions fail, each at M + 1 times the rate.
+#[test]
+fn retransmissions_share_the_time_of_an_upload() {
+    let plain = NetworkConfig { outdoor_excess_loss_db: 20.0, ..Default::default() };
+    let config = NetworkConfig { retransmissions: 2, ..plain.clone() };
+    let hasty = NetworkConfig { deadline_seconds: plain.deadline_seconds / 3.0, ..plain };
+    let [network, hasty] =
+        [config, hasty].map(|config| Network::new(&config, 20, 23_860, 1, ".".as_ref()).unwrap());
+    assert_eq!(network.rate_bps(), hasty.rate_bps());
+    let (mut all, mut one) = (Vec::new(), Vec::new());
+    network.failures(0, &mut all);
+    hasty.failures(0, &mut one);
+    for client in 0..20 {
+        assert!((all[client] - one[client].powi(3)).abs() < 1e-12, "{client}");
+        assert_eq!(network.positions(0)[client].failure, all[client]);
+        let uploads: Vec<Upload> = (0..2000)
+            .map(|attempt| {
+                let key = Key::new(7, Purpose::Upload).client(client as u64).attempt(attempt);
+                network.upload(0, client, key)
+            })
+            .collect();
+        let count = uploads.len() as f64;
+        let lost = uploads.iter().filter(|upload| !upload.arrived).count() as f64 / count;
+        let error = (all[client] * (1.0 - all[client]) / count).sqrt();
+        assert!(
+            (lost - all[client]).abs() <= 4.5 * error + 1e-9,
+            "{client}: {lost} {}",
+            all[client]
+        );
+        // Every transmission fails with the probability of one, and its margin says so.
+        let failed: u32 = uploads.iter().map(|upload| upload.failed).sum();
+        let made = f64::from(failed) + count * (1.0 - lost);
+        let error = (one[client] * (1.0 - one[client]) / made).sqrt();
+        let share = f64::from(failed) / made;
+        assert!((share - one[client]).abs() <= 4.5 * error + 1e-9, "{client}: {share}");
+        for upload in &uploads {
+            assert_eq!(upload.margin_db.unwrap() > 0.0, upload.arrived, "{upload:?}");
+            assert!(upload.failed <= 3 && (upload.failed == 3) != upload.arrived, "{upload:?}");
         }
     }
 }

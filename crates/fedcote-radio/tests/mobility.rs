@@ -199,3 +199,24 @@ fn failures_are_the_same_on_any_number_of_threads() {
         assert_eq!(one, on(5));
     }
 }
+
+/// `placement` is the seed of places and ways alone: the same places for every seed of a run, and those that a run of that seed
+/// has by itself; whether an upload arrives goes by the run's key.
+#[test]
+fn a_placement_has_its_own_seed() {
+    for mobility in [Mobility::None, Mobility::Walk, Mobility::Waypoint] {
+        let places = |placement: Option<u64>, seed: u64, round: u32| {
+            let config = NetworkConfig { mobility, placement, ..Default::default() };
+            let network = Network::new(&config, CLIENTS, 23_860, seed, ".".as_ref()).unwrap();
+            let places: Vec<Point> = network.positions(round).iter().map(point).collect();
+            let routes: Vec<Vec<Point>> =
+                (0..CLIENTS).map(|client| network.layout().unwrap().route(round, client)).collect();
+            (places, routes)
+        };
+        for round in [0, 300] {
+            assert_eq!(places(Some(5), 1, round), places(None, 5, round));
+            assert_eq!(places(Some(5), 1, round), places(Some(5), 2, round));
+            assert_ne!(places(Some(5), 1, round), places(None, 1, round));
+        }
+    }
+}

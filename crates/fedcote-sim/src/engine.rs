@@ -10,6 +10,7 @@ use fedcote::Federation;
 use fedcote::Uploads;
 use fedcote::estimate::Estimator;
 use fedcote::random::Purpose;
+use fedcote_radio::Upload;
 use rand::RngExt;
 use rayon::prelude::*;
 
@@ -64,7 +65,7 @@ impl Engine {
         let own = own::parts(&scheme, &world)?;
         let estimator = match world.scenario.observation.knowledge {
             Knowledge::Estimated if scheme.failures != FailureKind::None => {
-                Some(world.scenario.observation.estimator.estimator(world.federation.len())?)
+                Some(world.scenario.estimator().estimator(world.federation.len())?)
             }
             _ => None,
         };
@@ -152,7 +153,7 @@ impl Engine {
         };
         self.selection.prepare(&context)?;
         let Some(uploads) = self.exchange(&context)? else { return Ok(Outcome::Diverged) };
-        let Uploaded { selected, arrivals, attempts } = uploads;
+        let Uploaded { selected, arrivals, lost, attempts } = uploads;
         let mut global = broadcast.to_vec();
         let weights = self.aggregation.aggregate(
             &context,
@@ -160,6 +161,10 @@ impl Engine {
             &arrivals,
             &mut global,
         )?;
+        if self.uses_lost() {
+            self.local.lost(&context, &lost);
+            self.selection.lost(&context, &lost);
+        }
         self.local.received(&context, &arrivals);
         self.selection.received(&context, &arrivals);
         let report = RoundReport {
@@ -210,7 +215,7 @@ impl Engine {
     /// number.
     ///
     /// Whether an upload gets through does not depend on what it carries, so a client whose uploads are all lost
-    /// need not be trained: nobody would see the result.
+    /// need not be trained: nobody would see the result, except where a part says otherwise.
     fn exchange(&mut self, context: &RoundContext) -> Result<Option<Uploaded>, Error> {
         let mut attempts = 0;
         for redraw in 0..MAX_REDRAWS {
@@ -222,9 +227,9 @@ impl Engine {
             let mut updates: Vec<Update> = selected.iter().map(|_| Update::Untrained).collect();
             let mut hopeless = false;
             for _ in 0..self.world.scenario.general.max_attempts {
-                let through: Vec<Vec<bool>> =
+                let through: Vec<Vec<Upload>> =
                     selected.iter().map(|&drawn| self.upload(context, drawn, attempts)).collect();
-                let reached = |place: usize| through[place].contains(&true);
+                let reached = |place: usize| through[place].iter().any(|upload| upload.arrived);
                 self.train(context, &selected, &mut updates, reached)?;
                 let sound = |updates: &[Update], place: usize| {
                     matches!(updates[place], Update::Sound(_)) && reached(place)
@@ -252,12 +257,20 @@ impl Engine {
                     if let Some(estimator) = &mut self.estimator {
                         estimator.tick();
                     }
-                    let arrivals = self.collect(&selected, updates, &through);
-                    return Ok(Some(Uploaded { selected, arrivals, attempts }));
+                    if self.uses_lost() {
+                        self.train(context, &selected, &mut updates, |_| true)?;
+                    }
+                    let (arrivals, lost) = self.collect(&selected, updates, &through);
+                    return Ok(Some(Uploaded { selected, arrivals, lost, attempts }));
                 }
             }
         }
         Err(Error::NothingArrives { round: context.round, attempts })
+    }
+
+    /// Whether some part goes by what clients learnt whose uploads were all lost.
+    fn uses_lost(&self) -> bool {
+        self.local.uses_lost() || self.selection.uses_lost()
     }
 
     /// Local updates of the drawn clients at these places that have none yet, all in one call of the task.
@@ -294,7 +307,7 @@ impl Engine {
     }
 
     /// One attempt at a drawn client's uploads: which of them get through.
-    fn upload(&self, context: &RoundContext, (client, copies): Count, attempt: u32) -> Vec<bool> {
+    fn upload(&self, context: &RoundContext, (client, copies): Count, attempt: u32) -> Vec<Upload> {
         let world = context.world;
         let key = world.key(Purpose::Upload).round(context.round).client(client.into());
         let uploads = match world.scenario.observation.uploads {
@@ -304,11 +317,11 @@ impl Engine {
         let through = |copy| {
             let key = key.copy(copy).attempt(attempt);
             match self.scheme.failures {
-                FailureKind::None => true,
-                FailureKind::Network => world.network.arrives(context.round, client as usize, key),
-                FailureKind::Equalised => {
-                    key.stream().random::<f64>() >= self.actual[client as usize]
-                }
+                FailureKind::None => Upload::known_by_arrival(true),
+                FailureKind::Network => world.network.upload(context.round, client as usize, key),
+                FailureKind::Equalised => Upload::known_by_arrival(
+                    key.stream().random::<f64>() >= self.actual[client as usize],
+                ),
             }
         };
         (0..uploads).map(through).collect()
@@ -318,36 +331,43 @@ impl Engine {
     fn observe(
         &mut self,
         selected: &[Count],
-        through: &[Vec<bool>],
+        through: &[Vec<Upload>],
         sound: impl Fn(usize) -> bool,
     ) {
         let Some(estimator) = &mut self.estimator else { return };
         for (place, (&(client, _), uploads)) in selected.iter().zip(through).enumerate() {
-            for &arrives in uploads {
-                estimator.observe(client as usize, arrives && sound(place));
+            for upload in uploads {
+                let (client, arrived) = (client as usize, upload.arrived && sound(place));
+                if let Some(margin_db) = upload.margin_db {
+                    estimator.observe_signal(client, margin_db);
+                }
+                estimator.observe_transmissions(client, upload.failed, arrived);
+                estimator.observe(client, arrived);
             }
         }
     }
 
-    /// The models that arrived.
+    /// The models that arrived, and those that were trained and did not.
     fn collect(
         &self,
         selected: &[Count],
         updates: Vec<Update>,
-        through: &[Vec<bool>],
-    ) -> Vec<Arrival> {
-        let mut arrivals = Vec::new();
+        through: &[Vec<Upload>],
+    ) -> (Vec<Arrival>, Vec<Arrival>) {
+        let (mut arrivals, mut lost) = (Vec::new(), Vec::new());
         for ((&(client, copies), update), uploads) in selected.iter().zip(updates).zip(through) {
-            let count = uploads.iter().filter(|&&arrives| arrives).count() as u32;
+            let count = uploads.iter().filter(|upload| upload.arrived).count() as u32;
             let copies = match self.world.scenario.observation.uploads {
                 Uploads::PerDraw => count,
                 Uploads::PerClient => count * copies,
             };
-            if let (1.., Update::Sound(model)) = (copies, update) {
-                arrivals.push(Arrival { client, copies, steps: self.world.steps(client), model });
+            if let Update::Sound(model) = update {
+                let steps = self.world.steps(client);
+                let all = if copies > 0 { &mut arrivals } else { &mut lost };
+                all.push(Arrival { client, copies, steps, model });
             }
         }
-        arrivals
+        (arrivals, lost)
     }
 
     /// Reports how good the global model is, on the training samples too if that is wanted.
@@ -406,6 +426,8 @@ impl Engine {
 struct Uploaded {
     selected: Vec<Count>,
     arrivals: Vec<Arrival>,
+    /// What was trained and did not arrive; all of it if a part goes by it.
+    lost: Vec<Arrival>,
     attempts: u32,
 }
 

@@ -99,6 +99,16 @@ pub trait Selection: State + Send + Sync {
     fn received(&mut self, context: &RoundContext, arrivals: &[Arrival]) {
         let _ = (context, arrivals);
     }
+
+    /// Whether it goes by what clients learnt whose uploads were all lost: they then train, too.
+    fn uses_lost(&self) -> bool {
+        false
+    }
+
+    /// Learns what was trained and lost, before [`received`](Self::received); copies are 0.
+    fn lost(&mut self, context: &RoundContext, lost: &[Arrival]) {
+        let _ = (context, lost);
+    }
 }
 
 /// What a client does besides plain steps of gradient descent, as data for its [`Task`](crate::task::Task).
@@ -127,6 +137,16 @@ pub trait LocalUpdate: State + Send + Sync {
     /// Learns what arrived.
     fn received(&mut self, context: &RoundContext, arrivals: &[Arrival]) {
         let _ = (context, arrivals);
+    }
+
+    /// Whether clients whose uploads are all lost train, too, because they keep something of it.
+    fn uses_lost(&self) -> bool {
+        false
+    }
+
+    /// Learns what was trained and lost, before [`received`](Self::received); copies are 0.
+    fn lost(&mut self, context: &RoundContext, lost: &[Arrival]) {
+        let _ = (context, lost);
     }
 }
 

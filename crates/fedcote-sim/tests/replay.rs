@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use fedcote_sim::scheme::{AggregationKind, LocalKind, NAMED, Named, Scheme};
+use fedcote_sim::local::{AdvanceKind, ControlKind};
+use fedcote_sim::scheme::{AggregationKind, LocalKind, NAMED, Named, Scheme, SelectionKind};
+use fedcote_sim::selection::{DifferenceKind, LossKind};
 use fedcote_sim::{Classification, Engine, Outcome, Scenario, World};
 
 const ROUNDS: u32 = 20;
@@ -15,7 +17,7 @@ const CLASSES: usize = 3;
 const TEXT: &str = r#"
 clients = 6
 selected = 4
-schemes = ["fedavg", "control-full"]
+schemes = ["fedavg", "control-full", "scaffold-trained", "scaffold-as-printed", "tf-renormalised", "newt-previous", "choice-own", "prox-mean", "yogi-rate"]
 [data]
 set = "synthetic"
 samples = 240
@@ -35,7 +37,43 @@ failure = [0.1, 0.8, 0.4, 0.3, 0.6, 0.0]
 [scheme.control-full]
 base = "fedcote-control"
 correction = "full"
+[scheme.scaffold-trained]
+base = "scaffold"
+advance = "trained"
+[scheme.scaffold-as-printed]
+base = "scaffold"
+advance = "trained"
+control = "printed"
+[scheme.tf-renormalised]
+base = "tf-aggregation"
+threshold = 0.7
+renormalised = true
+retry = true
+[scheme.newt-previous]
+base = "newt"
+differences = "previous"
+[scheme.choice-own]
+base = "power-of-choice"
+loss = "own"
+[scheme.prox-mean]
+base = "fedprox"
+aggregation = "mean"
+[scheme.yogi-rate]
+base = "fedyogi"
+server_rate = 0.05
 "#;
+
+/// Schemes of the scenario that are not named ones.
+const OWN: [&str; 8] = [
+    "control-full",
+    "scaffold-trained",
+    "scaffold-as-printed",
+    "tf-renormalised",
+    "newt-previous",
+    "choice-own",
+    "prox-mean",
+    "yogi-rate",
+];
 
 type Vector = Vec<f64>;
 
@@ -58,6 +96,20 @@ impl Data {
             labels.push(classes.into_iter().map(usize::from).collect());
         }
         Self { inputs, labels }
+    }
+
+    /// The mean cross-entropy.
+    fn loss(&self, client: usize, model: &[f64]) -> f64 {
+        let count = self.labels[client].len() as f64;
+        let samples = self.inputs[client].iter().zip(&self.labels[client]);
+        let one = |(input, &label): (&Vector, &usize)| {
+            let logit = |class: usize| -> f64 {
+                let sum: f64 = (0..FEATURES).map(|i| input[i] * model[i * CLASSES + class]).sum();
+                sum + model[FEATURES * CLASSES + class]
+            };
+            (0..CLASSES).map(|class| logit(class).exp()).sum::<f64>().ln() - logit(label)
+        };
+        samples.map(one).sum::<f64>() / count
     }
 
     /// Gradient of the mean cross-entropy of x·W + b, W being in × out, then b.
@@ -99,6 +151,11 @@ struct Replay {
     updates: BTreeMap<usize, Vector>,
     /// For control variates on the server: gradients.
     gradients: BTreeMap<usize, Vector>,
+    /// The last model of each client: those that the server received, and those that were trained.
+    received: BTreeMap<usize, Vector>,
+    trained: BTreeMap<usize, Vector>,
+    /// Who was selected in the rounds before.
+    selected: Vec<Vec<usize>>,
     /// Participation intervals: rounds since the last, and those that ended.
     intervals: Vec<(u32, Vec<u32>)>,
 }
@@ -126,7 +183,69 @@ impl Replay {
             controls: BTreeMap::new(),
             updates: BTreeMap::new(),
             gradients: BTreeMap::new(),
+            received: BTreeMap::new(),
+            trained: BTreeMap::new(),
+            selected: Vec::new(),
             intervals: vec![(0, Vec::new()); task.partition.len()],
+        }
+    }
+
+    /// Whom the rules that leave nothing to chance select, or `None` where chance decides: K = 4 of six clients, and six candidates.
+    /// Scores nearer than rounding of single precision are taken as they fall.
+    fn check_selected(&self, name: &str, scheme: &Scheme, selected: &[usize], weights: &[f64]) {
+        let none = |client: &usize| !self.received.contains_key(client);
+        let scores: Vector = match &scheme.selection {
+            SelectionKind::Newt(settings) if settings.differences == DifferenceKind::Heard => (0
+                ..6)
+                .map(|client| match self.received.get(&client) {
+                    None => f64::INFINITY,
+                    Some(model) => {
+                        let gap = plus(model, -1.0, &self.global);
+                        (-weights[client]).exp() * gap.iter().map(|x| x * x).sum::<f64>().sqrt()
+                    }
+                })
+                .collect(),
+            SelectionKind::Newt(_) => {
+                // Drawn by lot once, then for ever.
+                assert_eq!(
+                    self.selected.first().map_or(selected, |first| first),
+                    selected,
+                    "{name}"
+                );
+                return;
+            }
+            SelectionKind::PowerOfChoice(settings) => (0..6)
+                .map(|client| match (settings.loss, self.trained.get(&client)) {
+                    (LossKind::Own, Some(own)) => self.data.loss(client, own),
+                    _ => self.data.loss(client, &self.global),
+                })
+                .collect(),
+            SelectionKind::Gs => {
+                // Two groups in turn, together everyone once.
+                if let [.., before, last] = self.selected.as_slice() {
+                    assert_eq!(before, selected, "{name}");
+                    let mut everyone = [last.as_slice(), selected].concat();
+                    everyone.sort_unstable();
+                    assert_eq!(everyone, [0, 1, 2, 3, 4, 5], "{name}");
+                }
+                return;
+            }
+            _ => return,
+        };
+        assert_eq!(selected.len(), 4, "{name}");
+        let left = (0..6).filter(|client| !selected.contains(client));
+        let highest = left.map(|client| scores[client]).fold(f64::NEG_INFINITY, f64::max);
+        for &client in selected {
+            let slack = if highest.is_finite() { 1e-4 * highest.abs() } else { 0.0 };
+            assert!(
+                scores[client] >= highest - slack,
+                "{name}: {client} of {selected:?}, {scores:?}"
+            );
+        }
+        // While some were never heard from, Newt asks as many of them as it can.
+        if matches!(scheme.selection, SelectionKind::Newt(_)) {
+            let unheard = (0..6).filter(none).count();
+            assert_eq!(selected.iter().filter(|c| none(c)).count(), unheard.min(4), "{name}");
         }
     }
 
@@ -219,13 +338,18 @@ impl Replay {
                 let sum: f64 = raw.iter().sum();
                 combined(&raw.iter().map(|raw| raw / sum).collect::<Vector>(), models)
             }
-            AggregationKind::TfAggregation => {
+            AggregationKind::TfAggregation(settings) => {
                 let s = seen.selection.unwrap();
+                let selectable = seen.weights.iter().zip(s).filter(|(_, s)| **s > 0.0);
+                let total: f64 = match settings.renormalised {
+                    true => selectable.map(|(p, _)| p).sum(),
+                    false => 1.0,
+                };
                 let factors: Vector = clients
                     .iter()
                     .zip(&copies)
                     .map(|(&c, copies)| {
-                        copies * seen.weights[c] / (4.0 * s[c] * (1.0 - seen.failure[c]))
+                        copies * seen.weights[c] / (4.0 * total * s[c] * (1.0 - seen.failure[c]))
                     })
                     .collect();
                 combined(&factors, models)
@@ -236,7 +360,7 @@ impl Replay {
                     mean.iter().zip(steps).map(|(m, steps)| effective * m / steps).collect();
                 plus(&old, 1.0, &combined(&factors, &updates))
             }
-            AggregationKind::Yogi(_) => {
+            AggregationKind::Yogi(settings) => {
                 let change = combined(&mean, &updates);
                 let mut next = old.clone();
                 for i in 0..next.len() {
@@ -244,7 +368,8 @@ impl Replay {
                     let square = change[i].powi(2);
                     let sign = (self.second[i] - square).signum();
                     self.second[i] -= 0.01 * square * sign;
-                    next[i] += 0.01 * self.first[i] / (self.second[i].sqrt() + 1e-3);
+                    next[i] +=
+                        settings.server_rate * self.first[i] / (self.second[i].sqrt() + 1e-3);
                 }
                 next
             }
@@ -298,19 +423,19 @@ impl Replay {
         Some(())
     }
 
-    /// SCAFFOLD, option II: everyone who arrived advances from the same server variate.
+    /// SCAFFOLD, option II: everyone who arrived advances from the same server variate, by local steps or whatever else scales it.
     fn advance_controls(
         &mut self,
         old: &[f64],
         arrived: &[usize],
         models: &[Vector],
-        steps: &[f64],
+        scales: &[f64],
     ) {
         let server = self.control.clone();
-        for ((&client, model), steps) in arrived.iter().zip(models).zip(steps) {
+        for ((&client, model), scale) in arrived.iter().zip(models).zip(scales) {
             let own = self.controls.get(&client).cloned().unwrap_or(vec![0.0; old.len()]);
             let drift = plus(old, -1.0, model);
-            let next = plus(&plus(&own, -1.0, &server), 1.0 / (steps * RATE), &drift);
+            let next = plus(&plus(&own, -1.0, &server), 1.0 / (scale * RATE), &drift);
             self.control = plus(&self.control, 1.0 / 6.0, &plus(&next, -1.0, &own));
             self.controls.insert(client, next);
         }
@@ -352,8 +477,7 @@ fn matched(seen: &Seen, reference: &[f64]) -> Vector {
 /// A part that is not written down here has at least a test worked by hand in its own file.
 #[test]
 fn every_scheme_agrees_with_an_independent_implementation() {
-    let full = ["control-full"];
-    'schemes: for name in NAMED.iter().map(|Named { name, .. }| *name).chain(full) {
+    'schemes: for name in NAMED.iter().map(|Named { name, .. }| *name).chain(OWN) {
         let scenario = Scenario::parse("test", TEXT, &[], ".".as_ref()).unwrap();
         let task = Arc::new(Classification::load(&scenario, 7).unwrap());
         let scheme = scenario.schemes.resolve(name).unwrap();
@@ -363,6 +487,8 @@ fn every_scheme_agrees_with_an_independent_implementation() {
         for round in 1..=ROUNDS {
             let Outcome::Done(report) = engine.step(round).unwrap() else { panic!("{name}") };
             let federation = &world.federation;
+            let selected: Vec<usize> = report.selected.iter().map(|(c, _)| *c as usize).collect();
+            replay.check_selected(name, &scheme, &selected, federation.weights());
             let probabilities = engine.probabilities();
             let clients: Vec<usize> = report.arrived.iter().map(|(c, _)| *c as usize).collect();
             let steps: Vec<u32> = clients.iter().map(|&c| world.steps(c as u32)).collect();
@@ -383,12 +509,40 @@ fn every_scheme_agrees_with_an_independent_implementation() {
                 goal: federation.global_labels(),
             };
             let old = replay.global.clone();
+            let all: Option<Vec<(usize, Vector)>> = selected
+                .iter()
+                .map(|&client| {
+                    Some((client, replay.train(client, world.steps(client as u32), &scheme)?))
+                })
+                .collect();
+            let all = all.unwrap_or_default();
             if replay.aggregate(&scheme.aggregation, &seen, &models, &steps).is_none() {
                 continue 'schemes;
             }
-            if matches!(scheme.local, LocalKind::Scaffold(_)) {
-                replay.advance_controls(&old, &clients, &models, &steps);
+            if let LocalKind::Scaffold(settings) = &scheme.local {
+                let printed = settings.control == ControlKind::Printed;
+                let scale = |steps: f64| if printed { 4.0 } else { steps };
+                let server = replay.control.clone();
+                let scales: Vector = steps.iter().map(|&steps| scale(steps)).collect();
+                let arrived = replay.controls.clone();
+                replay.advance_controls(&old, &clients, &models, &scales);
+                if settings.advance == AdvanceKind::Trained {
+                    let zero = vec![0.0; old.len()];
+                    for (client, model) in all.iter().filter(|(c, _)| !clients.contains(c)) {
+                        let own = arrived.get(client).unwrap_or(&zero);
+                        let scale = scale(f64::from(world.steps(*client as u32)));
+                        let next = plus(
+                            &plus(own, -1.0, &server),
+                            1.0 / (scale * RATE),
+                            &plus(&old, -1.0, model),
+                        );
+                        replay.controls.insert(*client, next);
+                    }
+                }
             }
+            replay.received.extend(clients.iter().copied().zip(models));
+            replay.trained.extend(all);
+            replay.selected.push(selected);
         }
         let scale = replay.global.iter().fold(1.0f64, |scale, x| scale.max(x.abs()));
         for (at, (ours, theirs)) in engine.global().iter().zip(&replay.global).enumerate() {

@@ -81,6 +81,16 @@ pub enum Error {
     /// Something is asked about a selection before there is one.
     #[error("{0}: call select first")]
     NotSelectedYet(&'static str),
+    /// Something is told that only another estimator listens to.
+    #[error("{call}: needs estimator \"{needed}\", this one is \"{found}\"")]
+    Estimator {
+        /// What was called.
+        call: &'static str,
+        /// The estimator that it is for.
+        needed: &'static str,
+        /// The estimator that there is.
+        found: &'static str,
+    },
     /// Nobody that may be selected can ever arrive.
     #[error("failure: no eligible client can ever arrive (every failure probability is 1)")]
     NobodyArrives,

@@ -39,6 +39,12 @@ pub(crate) fn beta_probability(a: f64, b: f64, x: f64) -> f64 {
     (front.exp() * fraction / a).clamp(0.0, 1.0)
 }
 
+/// The probability that Student's variable with so many degrees of freedom is at most t (Abramowitz and Stegun 26.7.1).
+pub(crate) fn student_probability(degrees: f64, t: f64) -> f64 {
+    let tail = 0.5 * beta_probability(0.5 * degrees, 0.5, degrees / (degrees + t * t));
+    if t > 0.0 { 1.0 - tail } else { tail }
+}
+
 /// The x at which [`beta_probability`] is `probability`, by bisection.
 pub(crate) fn beta_quantile(a: f64, b: f64, probability: f64) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
@@ -140,6 +146,17 @@ mod tests {
                 let got = beta_probability(a.into(), b.into(), x);
                 assert!((got - tail).abs() < 1e-13, "{a} {b} {x}: {got} {tail}");
             }
+        }
+    }
+
+    /// One degree of freedom is Cauchy's, two have ½ + t/(2√(2 + t²)).
+    #[test]
+    fn students_distribution_has_closed_forms() {
+        for t in [-40.0, -3.0, -0.5, 0.0, 0.1, 2.0, 17.0] {
+            let cauchy = 0.5 + f64::atan(t) / std::f64::consts::PI;
+            assert!((student_probability(1.0, t) - cauchy).abs() < 1e-12, "{t}");
+            let two = 0.5 + t / (2.0 * (2.0 + t * t).sqrt());
+            assert!((student_probability(2.0, t) - two).abs() < 1e-12, "{t}");
         }
     }
 

@@ -3,11 +3,13 @@
 //! `cargo xtask docs` writes the generated pages anew; `docs/README.md` says how blocks are tested.
 
 mod blocks;
+mod claims;
 mod commands;
 mod fields;
 mod links;
 mod pages;
 mod recipe;
+mod reproduced;
 mod scenario;
 
 use std::path::{Path, PathBuf};

@@ -18,7 +18,7 @@ pub use label_matched::{LabelMatched, LabelMatchedSettings};
 pub use mean::{Mean, StepSettings, WeightedMean};
 pub use memory::Memory;
 pub use nova::Nova;
-pub use tf::Tf;
+pub use tf::{Tf, TfAggregationSettings};
 pub use variance_reduced::VarianceReduced;
 pub use yogi::{Yogi, YogiSettings};
 
@@ -34,7 +34,7 @@ choices! {
         /// The mean weighted by copies times p.
         "weighted-mean" => WeightedMean(StepSettings),
         /// Weights that make the expectation right, not normalised.
-        "tf-aggregation" => TfAggregation,
+        "tf-aggregation" => TfAggregation(TfAggregationSettings),
         /// Updates divided by their number of steps.
         "nova" => Nova(StepSettings),
         /// An adaptive step on the mean update.
@@ -60,7 +60,7 @@ impl AggregationKind {
 
     /// Whether it needs a selection by probabilities.
     pub fn needs_probabilities(&self) -> bool {
-        matches!(self, Self::TfAggregation)
+        matches!(self, Self::TfAggregation(_))
     }
 }
 
@@ -69,7 +69,7 @@ pub fn build(scheme: &Scheme, parameters: usize) -> Box<dyn Aggregation> {
     match &scheme.aggregation {
         AggregationKind::Mean(settings) => Box::new(Mean { rate: settings.rate() }),
         AggregationKind::WeightedMean(settings) => Box::new(WeightedMean { rate: settings.rate() }),
-        AggregationKind::TfAggregation => Box::new(Tf),
+        AggregationKind::TfAggregation(settings) => Box::new(Tf::new(settings)),
         AggregationKind::Nova(settings) => Box::new(Nova { rate: settings.rate() }),
         AggregationKind::Yogi(settings) => Box::new(Yogi::new(settings, parameters)),
         AggregationKind::Memory(settings) => Box::new(Memory::new(settings.rate(), parameters)),

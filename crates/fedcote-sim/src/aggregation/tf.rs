@@ -3,16 +3,38 @@
 //! w̄ ← (1/K) Σ copies · p_i / (s_i (1 − ε_i)) · w_i. The weights sum to one in expectation only (and only
 //! when everyone can be selected); a round in which nothing arrives gives the zero model. Uploads are not
 //! repeated. That it is unstable when failures are frequent is what the paper shows.
+//!
+//! Where the threshold leaves clients out, the p of the others sum to less than one and the model shrinks from round to round.
+//! `renormalised` divides by their sum, `retry` repeats uploads of which none arrived, as the paper's other schemes do.
 
 use crate::Error;
 use crate::part::{Aggregation, Arrival, Probabilities, RoundContext, State};
+use crate::scheme::settings::parameters;
+
+parameters! {
+    /// Parameters of `aggregation = "tf-aggregation"`.
+    pub struct TfAggregationSettings {
+        /// Weights p over the clients that can be selected, so that they sum to one.
+        renormalised: bool = false;
+        /// Uploads are repeated when nothing arrived.
+        retry: bool = false;
+    }
+}
 
 /// Unbiased, unnormalised weights.
-pub struct Tf;
+pub struct Tf {
+    settings: TfAggregationSettings,
+}
+
+impl Tf {
+    pub(super) fn new(settings: &TfAggregationSettings) -> Self {
+        Self { settings: settings.clone() }
+    }
+}
 
 impl Aggregation for Tf {
     fn retries(&self) -> bool {
-        false
+        self.settings.retry
     }
 
     fn aggregate(
@@ -24,13 +46,18 @@ impl Aggregation for Tf {
     ) -> Result<Vec<(u32, f64)>, Error> {
         let selection = probabilities.expect("checked with the scheme").selection;
         let federation = context.federation;
-        let weights = weights(
+        let mut weights = weights(
             arrivals,
             federation.weights(),
             federation.failure(),
             selection,
             context.world.draws(),
         );
+        if self.settings.renormalised {
+            let selected = federation.weights().iter().zip(selection).filter(|(_, s)| **s > 0.0);
+            let total: f64 = selected.map(|(weight, _)| weight).sum();
+            weights.iter_mut().for_each(|(_, weight)| *weight /= total);
+        }
         global.fill(0.0);
         for (arrival, &(_, weight)) in arrivals.iter().zip(&weights) {
             crate::vector::add(global, weight as f32, &arrival.model);

@@ -5,7 +5,7 @@ mod scaffold;
 mod sgd;
 
 pub use prox::{Prox, ProxSettings};
-pub use scaffold::{ControlKind, Scaffold, ScaffoldSettings};
+pub use scaffold::{AdvanceKind, ControlKind, Scaffold, ScaffoldSettings};
 pub use sgd::Sgd;
 
 use crate::part::LocalUpdate;

@@ -4,7 +4,9 @@
 //! A client steps with ∇F_i(w) − c_i + c. An upload that arrived advances
 //! c_i⁺ = c_i − c + (w̄ − w_i) / (E γ) and c ← c + (1/N) Σ (c_i⁺ − c_i), each client once a round; a
 //! client whose uploads all failed keeps its c_i. The paper prints 1/(K γ), K being the number of selected
-//! clients (`control = "printed"`); the original has the number of local steps.
+//! clients (`control = "printed"`); the original has the number of local steps. The paper also has a client advance its c_i
+//! after training, before anybody knows whether its upload arrives (`advance = "trained"`): then a client whose upload is lost has
+//! moved on from the c_i that the server's sum still counts.
 
 use crate::part::{Arrival, LocalUpdate, RoundContext, State};
 use crate::saved::Saved;
@@ -23,17 +25,31 @@ choices! {
     }
 }
 
+choices! {
+    /// Whose control variate advances.
+    #[derive(Copy, Eq)]
+    pub enum AdvanceKind in "advance" {
+        /// Of clients whose upload arrived.
+        "arrived" => Arrived,
+        /// Of everyone who was drawn, arrived or not; the server counts what arrived. Lost clients train, too.
+        "trained" => Trained,
+    }
+}
+
 parameters! {
     /// Parameters of `local = "scaffold"`.
     pub struct ScaffoldSettings {
         /// How the control variate is scaled.
         control: ControlKind = ControlKind::Original;
+        /// Whose control variate advances.
+        advance: AdvanceKind = AdvanceKind::Arrived;
     }
 }
 
 /// SGD with control variates.
 pub struct Scaffold {
     control: ControlKind,
+    advance: AdvanceKind,
     server: Vec<f32>,
     clients: Slab,
 }
@@ -43,9 +59,19 @@ impl Scaffold {
     pub fn new(settings: &ScaffoldSettings, parameters: usize) -> Self {
         Self {
             control: settings.control,
+            advance: settings.advance,
             server: vec![0.0; parameters],
             clients: Slab::new(parameters),
         }
+    }
+
+    /// 1/(Eγ) for a client's variate.
+    fn factor(&self, context: &RoundContext, steps: u32) -> f32 {
+        let steps = match self.control {
+            ControlKind::Original => steps as f32,
+            ControlKind::Printed => context.world.draws() as f32,
+        };
+        1.0 / (steps * context.world.scenario.training.rate_in(context.round))
     }
 
     /// Advances the variates with one arrival's model; `factor` is 1/(Eγ).
@@ -75,19 +101,30 @@ impl LocalUpdate for Scaffold {
     }
 
     fn received(&mut self, context: &RoundContext, arrivals: &[Arrival]) {
-        let rate = context.world.scenario.training.rate_in(context.round);
         let share = 1.0 / context.federation.len() as f32;
         // All arrivals advance from the same server variate.
         let mut step = vec![0.0; self.server.len()];
         for arrival in arrivals {
-            let steps = match self.control {
-                ControlKind::Original => arrival.steps as f32,
-                ControlKind::Printed => context.world.draws() as f32,
-            };
-            let factor = 1.0 / (steps * rate);
+            let factor = self.factor(context, arrival.steps);
             self.advance(arrival.client, factor, share, context.global, &arrival.model, &mut step);
         }
         crate::vector::add(&mut self.server, 1.0, &step);
+    }
+
+    fn uses_lost(&self) -> bool {
+        self.advance == AdvanceKind::Trained
+    }
+
+    /// From the server variate of before this round's arrivals, and without a share in it.
+    fn lost(&mut self, context: &RoundContext, lost: &[Arrival]) {
+        if !self.uses_lost() {
+            return;
+        }
+        let mut step = vec![0.0; self.server.len()];
+        for lost in lost {
+            let factor = self.factor(context, lost.steps);
+            self.advance(lost.client, factor, 0.0, context.global, &lost.model, &mut step);
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! What must hold between the values of a scenario.
 
 use fedcote::SettingError;
+use fedcote::estimate::EstimatorKind;
 use fedcote_learn::data::Shape;
 use fedcote_support::suggestion;
 
@@ -86,6 +87,25 @@ impl Scenario {
         let shape = Shape { height: 32, width: 32, channels: 3 };
         fedcote_learn::models::build(&self.model, shape, 10).map_err(setting)?;
         self.network.check(general.clients)?;
+        let retransmissions = self.network.retransmissions;
+        match self.observation.estimator {
+            // A margin tells of one transmission, a lost upload has many.
+            EstimatorKind::Signal { .. } if retransmissions > 0 => {
+                return wrong(
+                    "network.estimator",
+                    "\"signal\" is for uploads without retransmissions; use \"retransmissions\"",
+                );
+            }
+            EstimatorKind::Retransmissions { retransmissions: told, .. }
+                if told != 0 && told != retransmissions =>
+            {
+                let reason = format!(
+                    "{told} retransmissions, network.retransmissions is {retransmissions}; leave it out here"
+                );
+                return wrong("network.estimator", &reason);
+            }
+            _ => {}
+        }
         for name in general.schemes.iter().chain(self.schemes.iter().map(|(name, _)| name)) {
             self.schemes.resolve(name)?;
         }

@@ -11,6 +11,7 @@ mod source;
 
 use std::path::{Path, PathBuf};
 
+use fedcote::estimate::EstimatorKind;
 use fedcote_learn::data::{DataSpec, SetKind, Shape};
 use fedcote_learn::models::ModelSpec;
 use fedcote_radio::{Kind, NetworkConfig};
@@ -251,6 +252,15 @@ impl Scenario {
         };
         scenario.check().map_err(|error| source.wrong(&error.key, &error.reason))?;
         Ok(scenario)
+    }
+
+    /// How failure probabilities are learnt; an estimator from retransmissions knows how many the network makes.
+    pub(crate) fn estimator(&self) -> EstimatorKind {
+        let mut kind = self.observation.estimator;
+        if let EstimatorKind::Retransmissions { retransmissions, .. } = &mut kind {
+            *retransmissions = self.network.retransmissions;
+        }
+        kind
     }
 
     /// The number of parameters of the model, which decides the rate of an upload.

@@ -16,10 +16,11 @@ macro_rules! preset {
 }
 
 /// All presets. Each is also there with walking clients, under its name with `-dynamic` behind it.
-pub const PRESETS: [Preset; 4] = [
+pub const PRESETS: [Preset; 5] = [
     preset!("quickstart"),
     preset!("paper-literal"),
     preset!("paper-calibrated"),
+    preset!("paper-placed"),
     preset!("cifar10"),
 ];
 

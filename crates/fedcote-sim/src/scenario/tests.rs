@@ -258,3 +258,33 @@ fn numbers_are_printed_as_they_were_written() {
     let text = parse("[scheme.fedprox]\nmu = 0.1\n").unwrap().to_toml();
     assert!(text.contains("rate = 0.05\n") && text.contains("mu = 0.1\n"), "{text}");
 }
+
+/// A margin tells of one transmission; how many there are is the network's to say.
+#[test]
+fn estimators_fit_the_retransmissions_of_the_network() {
+    assert_eq!(
+        refusal("[network]\nretransmissions = 2\nestimator = \"signal\"\n"),
+        "mine.toml:3: network.estimator: \"signal\" is for uploads without retransmissions; use \"retransmissions\""
+    );
+    let told = "[network]\nestimator = { kind = \"retransmissions\", retransmissions = 3 }\n";
+    assert!(
+        refusal(told).contains("3 retransmissions, network.retransmissions is 0"),
+        "{}",
+        refusal(told)
+    );
+    let text = "[network]\nretransmissions = 2\nestimator = \"retransmissions\"\n";
+    let kind = parse(text).unwrap().estimator();
+    assert_eq!(
+        kind,
+        fedcote::estimate::EstimatorKind::Retransmissions {
+            retransmissions: 2,
+            retention: 0.98,
+            prior: 0.5,
+            strength: 2.0
+        }
+    );
+    assert_eq!(
+        refusal("[network]\nkind = \"perfect\"\nretransmissions = 2\n"),
+        "mine.toml:3: network.retransmissions: has no effect here: it belongs to kind = \"radio\""
+    );
+}

@@ -5,6 +5,7 @@
 use fedcote::{Aim, Draws, Method, Options};
 
 use super::drawing::Drawing;
+use super::printed::{self, PrintedSettings};
 use crate::Error;
 use crate::part::{Count, Probabilities, RoundContext, Selection, State};
 use crate::scenario::{Knowledge, Scenario};
@@ -17,6 +18,8 @@ choices! {
         "exact" => Exact(ExactSettings),
         /// The paper's projected gradient descent.
         "gradient" => Gradient(GradientSettings),
+        /// The paper's Algorithm 2 to the letter, without label coverage and for independent draws.
+        "printed" => Printed(PrintedSettings),
     }
 }
 
@@ -69,6 +72,8 @@ parameters! {
 pub struct Fedcote {
     options: Options,
     drawing: Drawing,
+    /// To the letter, if so.
+    printed: Option<PrintedSettings>,
     warnings: Vec<String>,
 }
 
@@ -79,6 +84,11 @@ impl Fedcote {
                 Method::Exact { kappa: *kappa, efficiency: *efficiency }
             }
             SolverKind::Gradient(GradientSettings { k_apx }) => Method::gradient(*k_apx),
+            SolverKind::Printed(_) => Method::GRADIENT,
+        };
+        let printed = match &settings.solver {
+            SolverKind::Printed(printed) => Some(printed.clone()),
+            _ => None,
         };
         // Only who learns has something to explore.
         let exploration = match scenario.observation.knowledge {
@@ -97,7 +107,7 @@ impl Fedcote {
             .with_uploads(scenario.observation.uploads)
             .with_aim(aim)
             .with_exploration(exploration);
-        Self { options, drawing, warnings: Vec::new() }
+        Self { options, drawing, printed, warnings: Vec::new() }
     }
 }
 
@@ -107,6 +117,12 @@ impl Selection for Fedcote {
             return Ok(());
         }
         let selected = context.world.draws();
+        if let Some(settings) = &self.printed {
+            let (federation, threshold) = (context.federation, self.options.threshold);
+            let (selection, warnings) = printed::solve(federation, selected, threshold, settings);
+            self.warnings = warnings;
+            return self.drawing.set(context, selection, federation.weights().to_vec());
+        }
         let solution = fedcote::select_or_all(context.federation, selected, &self.options)?;
         self.warnings = solution.warnings.iter().map(ToString::to_string).collect();
         self.drawing.set_solution(context, solution, self.options.aim)

@@ -5,13 +5,15 @@ mod fedcote_selection;
 mod gs;
 mod newt;
 mod power_of_choice;
+mod printed;
 mod tf;
 mod weights;
 
 pub use fedcote_selection::{AimKind, Fedcote, FedcoteSettings, SolverKind};
 pub use gs::Gs;
-pub use newt::Newt;
-pub use power_of_choice::{PowerOfChoice, PowerOfChoiceSettings};
+pub use newt::{DifferenceKind, Newt, NewtSettings};
+pub use power_of_choice::{LossKind, PowerOfChoice, PowerOfChoiceSettings};
+pub use printed::PrintedSettings;
 pub use tf::{Tf, TfSettings};
 pub use weights::{Weights, WeightsSettings};
 
@@ -30,7 +32,7 @@ choices! {
         /// The candidates with the highest loss.
         "power-of-choice" => PowerOfChoice(PowerOfChoiceSettings),
         /// The clients whose last model is farthest from the global one.
-        "newt" => Newt,
+        "newt" => Newt(NewtSettings),
         /// Groups that together have the global label mix, in turn.
         "gs" => Gs,
         /// Draws that minimise the variance of unbiased aggregation.
@@ -55,9 +57,9 @@ pub fn build(scheme: &Scheme, world: &World) -> Box<dyn Selection> {
     match &scheme.selection {
         SelectionKind::Weights(settings) => Box::new(Weights::new(drawing(settings.draws))),
         SelectionKind::PowerOfChoice(settings) => {
-            Box::new(PowerOfChoice { candidates: settings.candidates })
+            Box::new(PowerOfChoice::new(settings, world.task.len()))
         }
-        SelectionKind::Newt => Box::new(Newt::new(world.task.len())),
+        SelectionKind::Newt(settings) => Box::new(Newt::new(settings, world.task.len())),
         SelectionKind::Gs => Box::new(Gs::default()),
         SelectionKind::TfAggregation(settings) => {
             Box::new(Tf::new(settings, drawing(settings.draws)))

@@ -3,6 +3,10 @@
 //! The K clients with the largest e^(−p_i) ‖w_i − w̄‖ are asked, w_i being the last model the server received
 //! from client i and w̄ the current global one. Clients never heard from come first, in an order drawn again
 //! each round.
+//!
+//! The paper writes w_i^{r−1}, the local model of the round before; who did not train then has the difference 0
+//! (`differences = "previous"`). Then the K clients of the first round, drawn at random, have the only differences above 0 in
+//! every later one, and are asked for ever.
 
 use fedcote::random::Purpose;
 use rand::RngExt;
@@ -11,18 +15,42 @@ use super::power_of_choice::largest;
 use crate::Error;
 use crate::part::{Arrival, Count, RoundContext, Selection, State};
 use crate::saved::Saved;
+use crate::scheme::settings::{choices, parameters};
 use crate::slab::Slab;
 use crate::vector::squared_distance;
 
+choices! {
+    /// Which local models Newt compares with the global one.
+    #[derive(Copy, Eq)]
+    pub enum DifferenceKind in "differences" {
+        /// The last one that the server received from a client; clients never heard from come first.
+        "heard" => Heard,
+        /// That of the round before; who did not train in it has difference 0, so that those asked first are asked for ever.
+        "previous" => Previous,
+    }
+}
+
+parameters! {
+    /// Parameters of `selection = "newt"`.
+    pub struct NewtSettings {
+        /// Which local models are compared with the global one.
+        differences: DifferenceKind = DifferenceKind::Heard;
+    }
+}
+
 /// The clients whose last model is farthest from the global one.
 pub struct Newt {
+    differences: DifferenceKind,
     models: Slab,
+    /// Who was drawn last.
+    drawn: Vec<u32>,
 }
 
 impl Newt {
     /// Nobody heard from yet.
-    pub fn new(parameters: usize) -> Self {
-        Self { models: Slab::new(parameters) }
+    pub fn new(settings: &NewtSettings, parameters: usize) -> Self {
+        let differences = settings.differences;
+        Self { differences, models: Slab::new(parameters), drawn: Vec::new() }
     }
 
     /// How much each client is wanted: infinite for those never heard from.
@@ -44,6 +72,17 @@ impl Selection for Newt {
         let mut stream = key.stream();
         let shuffled: Vec<(f64, f64)> =
             scores.into_iter().map(|score| (score, stream.random())).collect();
+        if self.differences == DifferenceKind::Previous {
+            // Whoever trained in the round before has a difference above 0, nobody else has: by how much decides nothing, for
+            // there are no more of them than are wanted.
+            let trained = |(client, &(_, lot)): (usize, &(f64, f64))| {
+                if self.drawn.contains(&(client as u32)) { 2.0 } else { lot }
+            };
+            let mut chosen = largest(shuffled.iter().enumerate().map(trained), world.draws());
+            chosen.sort_unstable();
+            self.drawn.clone_from(&chosen);
+            return Ok(chosen.into_iter().map(|client| (client, 1)).collect());
+        }
         let unheard = shuffled.iter().filter(|(score, _)| score.is_infinite()).count() as u64;
         let new = shuffled.iter().map(|&(score, lot)| if score.is_infinite() { lot } else { -1.0 });
         let mut chosen = largest(new, unheard.min(world.draws()));
@@ -57,6 +96,9 @@ impl Selection for Newt {
     }
 
     fn received(&mut self, _context: &RoundContext, arrivals: &[Arrival]) {
+        if self.differences == DifferenceKind::Previous {
+            return;
+        }
         for arrival in arrivals {
             self.models.row(arrival.client).copy_from_slice(&arrival.model);
         }
@@ -70,9 +112,15 @@ impl State for Newt {
 
     fn save(&self, saved: &mut Saved) {
         self.models.save("newt.models", saved);
+        if self.differences == DifferenceKind::Previous {
+            saved.put_value("newt.drawn", &self.drawn);
+        }
     }
 
     fn restore(&mut self, saved: &Saved) -> Result<(), String> {
+        if self.differences == DifferenceKind::Previous {
+            self.drawn = saved.get_value("newt.drawn")?;
+        }
         self.models.restore("newt.models", saved)
     }
 }
@@ -83,7 +131,7 @@ mod tests {
 
     #[test]
     fn scores_are_as_by_hand() {
-        let mut newt = Newt::new(2);
+        let mut newt = Newt::new(&NewtSettings::default(), 2);
         newt.models.row(0).copy_from_slice(&[3.0, 4.0]);
         newt.models.row(2).copy_from_slice(&[0.0, 1.0]);
         let scores = newt.scores(&[0.5, 0.3, 0.2], &[0.0, 0.0]);

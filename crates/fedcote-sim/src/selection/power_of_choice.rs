@@ -2,27 +2,71 @@
 //! Learning", AISTATS 2022).
 //!
 //! d candidates are drawn without replacement in proportion to p; of these the K with the highest loss of
-//! the global model on their own data are asked.
+//! the global model on their own data are asked. The paper writes F_i(w_i^{r−1,E}), the loss of the client's own last local model
+//! (`loss = "own"`): a client that has not trained yet then takes the global model, and one whose upload is lost has trained.
 
-use fedcote::random::Purpose;
+use fedcote::random::{Purpose, Stream};
 use rand::RngExt;
 
 use crate::Error;
-use crate::part::{Count, RoundContext, Selection, State};
-use crate::scheme::settings::parameters;
+use crate::part::{Arrival, Count, RoundContext, Selection, State};
+use crate::saved::Saved;
+use crate::scheme::settings::{choices, parameters};
+use crate::slab::Slab;
+
+choices! {
+    /// The loss by which candidates are chosen.
+    #[derive(Copy, Eq)]
+    pub enum LossKind in "loss" {
+        /// Of the global model on the client's data.
+        "global" => Global,
+        /// Of the model that the client trained last, arrived or not, on its own data. Lost clients train, too.
+        "own" => Own,
+    }
+}
 
 parameters! {
     /// Parameters of `selection = "power-of-choice"`.
     pub struct PowerOfChoiceSettings {
         /// Candidates d, at most N; by default 1.5 K.
         candidates: Option<u64> = None, in 1..;
+        /// The loss by which candidates are chosen.
+        loss: LossKind = LossKind::Global;
     }
 }
 
 /// The candidates with the highest loss.
 pub struct PowerOfChoice {
-    /// Candidates d, at most N; by default 1.5 K.
-    pub candidates: Option<u64>,
+    settings: PowerOfChoiceSettings,
+    /// The models that clients trained last.
+    own: Slab,
+}
+
+impl PowerOfChoice {
+    pub(super) fn new(settings: &PowerOfChoiceSettings, parameters: usize) -> Self {
+        Self { settings: settings.clone(), own: Slab::new(parameters) }
+    }
+
+    fn losses(&self, context: &RoundContext, candidates: &[u32]) -> Result<Vec<f64>, Error> {
+        let task = &context.world.task;
+        if self.settings.loss == LossKind::Global {
+            return task.losses(context.global, candidates);
+        }
+        let mut losses = Vec::with_capacity(candidates.len());
+        for &client in candidates {
+            let model = self.own.get(client).unwrap_or(context.global);
+            losses.extend(task.losses(model, &[client])?);
+        }
+        Ok(losses)
+    }
+
+    fn keep(&mut self, trained: &[Arrival]) {
+        if self.settings.loss == LossKind::Own {
+            for client in trained {
+                self.own.row(client.client).copy_from_slice(&client.model);
+            }
+        }
+    }
 }
 
 impl Selection for PowerOfChoice {
@@ -30,21 +74,47 @@ impl Selection for PowerOfChoice {
         let world = context.world;
         let weights = context.federation.weights();
         let wanted = world.draws();
-        let candidates = self.candidates.unwrap_or(wanted + wanted / 2).max(wanted);
+        let candidates = self.settings.candidates.unwrap_or(wanted + wanted / 2).max(wanted);
         let key = world.key(Purpose::Selection).round(context.round).attempt(redraw);
-        // The d smallest of Exp(1)/p are a draw without replacement in proportion to p.
-        let mut stream = key.stream();
-        let arrivals = weights
-            .iter()
-            .map(|weight| -(1.0 - stream.random::<f64>()).ln() / weight)
-            .collect::<Vec<_>>();
-        let candidates = largest(arrivals.iter().map(|arrival| -arrival), candidates);
-        let losses = world.task.losses(context.global, &candidates)?;
+        let candidates = drawn(weights, candidates, &mut key.stream());
+        let losses = self.losses(context, &candidates)?;
         Ok(chosen(&candidates, &losses, wanted))
+    }
+
+    fn received(&mut self, _context: &RoundContext, arrivals: &[Arrival]) {
+        self.keep(arrivals);
+    }
+
+    fn uses_lost(&self) -> bool {
+        self.settings.loss == LossKind::Own
+    }
+
+    fn lost(&mut self, _context: &RoundContext, lost: &[Arrival]) {
+        self.keep(lost);
     }
 }
 
-impl State for PowerOfChoice {}
+impl State for PowerOfChoice {
+    fn save(&self, saved: &mut Saved) {
+        if self.settings.loss == LossKind::Own {
+            self.own.save("power-of-choice.own", saved);
+        }
+    }
+
+    fn restore(&mut self, saved: &Saved) -> Result<(), String> {
+        match self.settings.loss {
+            LossKind::Own => self.own.restore("power-of-choice.own", saved),
+            LossKind::Global => Ok(()),
+        }
+    }
+}
+
+/// Clients drawn without replacement in proportion to their weights: the smallest of Exp(1)/p.
+fn drawn(weights: &[f64], wanted: u64, stream: &mut Stream) -> Vec<u32> {
+    let arrival = |weight: &f64| -(1.0 - stream.random::<f64>()).ln() / weight;
+    let arrivals: Vec<f64> = weights.iter().map(arrival).collect();
+    largest(arrivals.iter().map(|arrival| -arrival), wanted)
+}
 
 /// The `wanted` candidates with the highest loss, once each.
 fn chosen(candidates: &[u32], losses: &[f64], wanted: u64) -> Vec<Count> {
@@ -75,6 +145,28 @@ mod tests {
     fn the_highest_losses_are_chosen() {
         assert_eq!(chosen(&[4, 2, 9], &[0.1, 0.7, 0.5], 2), [(2, 1), (9, 1)]);
         assert_eq!(chosen(&[4, 2], &[0.1, 0.7], 5), [(2, 1), (4, 1)]);
+    }
+
+    /// One after the other, each in proportion to the weights of those left: i then j has p_i p_j / (1 − p_i).
+    #[test]
+    fn candidates_are_drawn_in_proportion_to_the_weights_of_those_left() {
+        let weights = [0.5, 0.3, 0.15, 0.05];
+        let draws = 40_000;
+        let mut counts = [[0u32; 4]; 4];
+        for attempt in 0..draws {
+            let mut stream = fedcote::random::Key::new(5, Purpose::Test).attempt(attempt).stream();
+            let pair = drawn(&weights, 2, &mut stream);
+            counts[pair[0] as usize][pair[1] as usize] += 1;
+        }
+        for (i, row) in counts.iter().enumerate() {
+            for (j, &count) in row.iter().enumerate() {
+                let chance =
+                    if i == j { 0.0 } else { weights[i] * weights[j] / (1.0 - weights[i]) };
+                let share = f64::from(count) / f64::from(draws);
+                let error = (chance * (1.0 - chance) / f64::from(draws)).sqrt();
+                assert!((share - chance).abs() <= 4.0 * error, "{i} {j}: {share} and {chance}");
+            }
+        }
     }
 
     #[test]

@@ -5,6 +5,12 @@
 //! | [`window`] | by rounds | failed uploads among those of the last rounds, shrunk to the prior |
 //! | [`exponential`] | by the client's own uploads | exponentially weighted mean of outcomes |
 //! | [`beta`] | by rounds | posterior mean under a beta prior, with a credible interval |
+//! | [`signal`] | by rounds | the probability that a link's margin, as pilots or channel state show it, is used up |
+//! | [`retransmissions`] | by rounds | posterior mean of q^(M+1), from every single transmission of an upload |
+//!
+//! The first three go by arrivals alone. The last two want to be told more ([`Estimator::observe_signal`],
+//! [`Estimator::observe_transmissions`], each before the upload's own [`Estimator::observe`]), go by arrivals where nobody does, and
+//! need far fewer rounds.
 //!
 //! All hold many clients at once, give the prior for a client never observed, and stay below 1 for one that
 //! has always failed. Call [`Estimator::tick`] once per round, after the round's observations. A tick costs
@@ -31,6 +37,8 @@
 
 pub mod beta;
 pub mod exponential;
+pub mod retransmissions;
+pub mod signal;
 pub mod window;
 
 #[cfg(feature = "serde")]
@@ -38,6 +46,8 @@ use serde::{Deserialize, Serialize};
 
 pub use beta::Beta;
 pub use exponential::Exponential;
+pub use retransmissions::Retransmissions;
+pub use signal::Signal;
 pub use window::Window;
 
 use crate::{Error, chunks};
@@ -83,6 +93,27 @@ pub enum EstimatorKind {
         #[cfg_attr(feature = "serde", serde(default = "default_strength"))]
         strength: f64,
     },
+    /// See [`signal`].
+    Signal {
+        /// What is left of an observation's weight after a round, in (0, 1]. Default 0.9.
+        #[cfg_attr(feature = "serde", serde(default = "default_signal_retention"))]
+        retention: f64,
+    },
+    /// See [`retransmissions`].
+    Retransmissions {
+        /// How often an upload is transmitted again at most, M. Default 0; in a scenario `network.retransmissions`.
+        #[cfg_attr(feature = "serde", serde(default))]
+        retransmissions: u32,
+        /// What is left of an observation's weight after a round, in (0, 1]. Default 0.98.
+        #[cfg_attr(feature = "serde", serde(default = "default_retention"))]
+        retention: f64,
+        /// The estimate for a client never observed, in (0, 1). Default 0.5.
+        #[cfg_attr(feature = "serde", serde(default = "default_prior"))]
+        prior: f64,
+        /// How many transmissions the prior is worth, above 0. Default 2.
+        #[cfg_attr(feature = "serde", serde(default = "default_strength"))]
+        strength: f64,
+    },
 }
 
 fn default_rounds() -> u32 {
@@ -99,6 +130,9 @@ fn default_rate() -> f64 {
 }
 fn default_retention() -> f64 {
     0.98
+}
+fn default_signal_retention() -> f64 {
+    0.9
 }
 
 impl Default for EstimatorKind {
@@ -119,10 +153,15 @@ impl std::str::FromStr for EstimatorKind {
             "window" => Ok(Self::Window { rounds: default_rounds(), prior, strength }),
             "exponential" => Ok(Self::Exponential { rate: default_rate(), prior }),
             "beta" => Ok(Self::default()),
+            "signal" => Ok(Self::Signal { retention: default_signal_retention() }),
+            "retransmissions" => {
+                let (retransmissions, retention) = (0, default_retention());
+                Ok(Self::Retransmissions { retransmissions, retention, prior, strength })
+            }
             _ => Err(Error::Name {
                 what: "estimator",
                 found: name.to_owned(),
-                known: "window, exponential, beta",
+                known: "window, exponential, beta, signal, retransmissions",
             }),
         }
     }
@@ -135,6 +174,8 @@ impl EstimatorKind {
             Self::Window { .. } => "window",
             Self::Exponential { .. } => "exponential",
             Self::Beta { .. } => "beta",
+            Self::Signal { .. } => "signal",
+            Self::Retransmissions { .. } => "retransmissions",
         }
     }
 
@@ -152,6 +193,12 @@ impl EstimatorKind {
             }
             Self::Beta { retention, prior, strength } => {
                 Beta::new(clients, retention, prior, strength).map(Estimator::Beta)
+            }
+            Self::Signal { retention } => Signal::new(clients, retention).map(Estimator::Signal),
+            Self::Retransmissions { retransmissions, retention, prior, strength } => {
+                let found =
+                    Retransmissions::new(clients, retransmissions, retention, prior, strength);
+                found.map(Estimator::Retransmissions)
             }
         }
     }
@@ -171,6 +218,10 @@ pub enum Estimator {
     Exponential(Exponential),
     /// Beta–Bernoulli with forgetting.
     Beta(Beta),
+    /// From signals.
+    Signal(Signal),
+    /// From retransmissions.
+    Retransmissions(Retransmissions),
 }
 
 impl Estimator {
@@ -180,6 +231,8 @@ impl Estimator {
             Self::Window(window) => window.clients(),
             Self::Exponential(exponential) => exponential.clients(),
             Self::Beta(beta) => beta.clients(),
+            Self::Signal(signal) => signal.clients(),
+            Self::Retransmissions(found) => found.clients(),
         }
     }
 
@@ -189,6 +242,8 @@ impl Estimator {
             Self::Window(window) => window.grow(clients),
             Self::Exponential(exponential) => exponential.grow(clients),
             Self::Beta(beta) => beta.grow(clients),
+            Self::Signal(signal) => signal.grow(clients),
+            Self::Retransmissions(found) => found.grow(clients),
         }
     }
 
@@ -201,6 +256,30 @@ impl Estimator {
             Self::Window(window) => window.observe(client, arrived),
             Self::Exponential(exponential) => exponential.observe(client, arrived),
             Self::Beta(beta) => beta.observe(client, arrived),
+            Self::Signal(signal) => signal.observe(client, arrived),
+            Self::Retransmissions(found) => found.observe(client, arrived),
+        }
+    }
+
+    /// Takes note of the margin of an upload in dB, before [`observe`](Self::observe) says what became of it: by how much the
+    /// capacity of its link exceeded what it needs. For [`signal`]; the others do without.
+    ///
+    /// # Panics
+    /// When there is no such client.
+    pub fn observe_signal(&mut self, client: usize, margin_db: f64) {
+        if let Self::Signal(signal) = self {
+            signal.observe_signal(client, margin_db);
+        }
+    }
+
+    /// Takes note of the transmissions of an upload, before [`observe`](Self::observe) says what became of it: how many failed, and
+    /// whether a last one got through. For [`retransmissions`]; the others do without.
+    ///
+    /// # Panics
+    /// When there is no such client.
+    pub fn observe_transmissions(&mut self, client: usize, failed: u32, arrived: bool) {
+        if let Self::Retransmissions(found) = self {
+            found.observe_transmissions(client, failed, arrived);
         }
     }
 
@@ -211,6 +290,8 @@ impl Estimator {
             Self::Window(window) => window.fits(),
             Self::Exponential(exponential) => exponential.fits(),
             Self::Beta(beta) => beta.fits(),
+            Self::Signal(signal) => signal.fits(),
+            Self::Retransmissions(found) => found.fits(),
         }
     }
 
@@ -220,6 +301,8 @@ impl Estimator {
             Self::Window(window) => window.tick(),
             Self::Exponential(_) => {}
             Self::Beta(beta) => beta.tick(),
+            Self::Signal(signal) => signal.tick(),
+            Self::Retransmissions(found) => found.tick(),
         }
     }
 
@@ -232,6 +315,8 @@ impl Estimator {
             Self::Window(window) => window.failure(client),
             Self::Exponential(exponential) => exponential.failure(client),
             Self::Beta(beta) => beta.failure(client),
+            Self::Signal(signal) => signal.failure(client),
+            Self::Retransmissions(found) => found.failure(client),
         }
     }
 
@@ -266,7 +351,7 @@ mod tests {
     use crate::random::{Key, Purpose};
     use rand::RngExt;
 
-    const NAMES: [&str; 3] = ["window", "exponential", "beta"];
+    const NAMES: [&str; 5] = ["window", "exponential", "beta", "signal", "retransmissions"];
 
     fn estimator(name: &str, clients: usize) -> Estimator {
         name.parse::<EstimatorKind>().unwrap().estimator(clients).unwrap()
@@ -363,6 +448,13 @@ mod tests {
             EstimatorKind::Beta { retention: 0.0, prior: 0.5, strength: 1.0 },
             EstimatorKind::Beta { retention: 1.0, prior: f64::NAN, strength: 1.0 },
             EstimatorKind::Beta { retention: 1.0, prior: 0.5, strength: 0.0 },
+            EstimatorKind::Signal { retention: 0.0 },
+            EstimatorKind::Retransmissions {
+                retransmissions: 1001,
+                retention: 0.9,
+                prior: 0.5,
+                strength: 2.0,
+            },
         ];
         for kind in bad {
             assert!(kind.estimator(1).is_err(), "{kind:?}");

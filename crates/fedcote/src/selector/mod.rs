@@ -160,6 +160,44 @@ impl Selector {
         Ok(())
     }
 
+    /// Says by how many decibels the capacity of a client's link exceeded what its upload needs, as pilots or channel state show it,
+    /// before [`observe`](Self::observe) says whether the upload arrived. For the estimator `signal`.
+    ///
+    /// # Errors
+    /// When there is no such client, the margin is no number, or the estimator is another one.
+    pub fn observe_signal(&mut self, client: u32, margin_db: f64) -> Result<(), Error> {
+        let place = self.place(client)?;
+        self.check_estimator("observe_signal", "signal")?;
+        if margin_db.is_nan() {
+            let problem = "must be a number of decibels, is NaN".into();
+            return Err(Error::Client { client: client.to_string(), field: "margin", problem });
+        }
+        self.state.estimator.observe_signal(place, margin_db);
+        Ok(())
+    }
+
+    /// Says how many transmissions of a client's upload failed, and whether a last one got through, before
+    /// [`observe`](Self::observe) says whether the upload arrived. For the estimator `retransmissions`.
+    ///
+    /// # Errors
+    /// When there is no such client, or the estimator is another one.
+    pub fn observe_transmissions(
+        &mut self,
+        client: u32,
+        failed: u32,
+        arrived: bool,
+    ) -> Result<(), Error> {
+        let place = self.place(client)?;
+        self.check_estimator("observe_transmissions", "retransmissions")?;
+        self.state.estimator.observe_transmissions(place, failed, arrived);
+        Ok(())
+    }
+
+    fn check_estimator(&self, call: &'static str, needed: &'static str) -> Result<(), Error> {
+        let found = self.state.kind.name();
+        if found == needed { Ok(()) } else { Err(Error::Estimator { call, needed, found }) }
+    }
+
     /// A client's failure probability: as given, or as estimated by now.
     ///
     /// # Errors

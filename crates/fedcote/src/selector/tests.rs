@@ -258,3 +258,24 @@ mod saved {
         }
     }
 }
+
+#[test]
+fn signals_are_heard_by_their_estimator_alone() {
+    let mut selector = Selector::new(1, "signal".parse().unwrap(), Options::new()).unwrap();
+    let client = selector.join();
+    for margin in [12.0, 9.0, 15.0] {
+        selector.observe_signal(client, margin).unwrap();
+        selector.observe(client, true).unwrap();
+    }
+    assert!(selector.failure(client).unwrap() < 0.1);
+    let refused = selector.observe_transmissions(client, 1, true).unwrap_err().to_string();
+    assert_eq!(
+        refused,
+        "observe_transmissions: needs estimator \"retransmissions\", this one is \"signal\""
+    );
+    assert!(selector.observe_signal(client, f64::NAN).is_err());
+    assert!(selector.observe_signal(7, 1.0).is_err());
+    let mut beta = Selector::new(1, EstimatorKind::default(), Options::new()).unwrap();
+    let client = beta.join();
+    assert!(beta.observe_signal(client, 3.0).is_err());
+}
