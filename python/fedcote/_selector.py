@@ -41,7 +41,8 @@ class Selector:
     estimator
         How failure probabilities are learnt: ``"beta"`` (forgets round by round), ``"window"``,
         ``"exponential"``, ``"signal"`` (from margins, see :meth:`observe_signal`),
-        ``"retransmissions"`` (see :meth:`observe_transmissions`); or with parameters, as ``{"kind": "beta", "retention": 0.9}``.
+        ``"retransmissions"`` (see :meth:`observe_transmissions`); or with parameters, as
+        ``{"kind": "beta", "retention": 0.9}``.
     aim
         ``"appearance"`` for a server that averages what arrives, ``"freshness"`` for one that
         remembers everyone's latest update and averages all of them by the weights

@@ -290,11 +290,11 @@ class FedCote(FedAvg):
         return self.privacy.epsilon(delta)
 
     def observe_signal(self, client: str, margin_db: float) -> None:
-        """Tells the selector the margin of a client's link in this round, for ``estimator="signal"``."""
+        """Tells the margin of a client's link in this round, for ``estimator="signal"``."""
         self.selector.observe_signal(client, margin_db)
 
     def observe_transmissions(self, client: str, failed: int, arrived: bool) -> None:
-        """Tells the selector how an upload was transmitted, for ``estimator="retransmissions"``."""
+        """Tells how an upload was transmitted, for ``estimator="retransmissions"``."""
         self.selector.observe_transmissions(client, failed, arrived)
 
     def state(self) -> dict[str, Any]:
