@@ -151,7 +151,7 @@ impl Measured {
     fn add(&mut self, parts: &[(f64, Vec<f32>)], classes: usize) {
         let length = parts.first().map_or(0, |(_, gradient)| gradient.len());
         let (mut norm, mut deviation) = (0.0, 0.0);
-        let (mut class_norms, mut global) = (vec![0.0; classes], vec![0.0; length]);
+        let (mut class_norms, mut global) = (Vec::new(), vec![0.0; length]);
         for class in 0..classes {
             let of_class: Vec<usize> =
                 (0..self.cells.len()).filter(|&at| self.cells[at].class == class).collect();
@@ -164,8 +164,9 @@ impl Measured {
                     *mean += share * f64::from(part);
                 }
             }
-            class_norms[class] = mean.iter().map(|value| value * value).sum::<f64>();
-            norm += total * class_norms[class];
+            let squared: f64 = mean.iter().map(|value| value * value).sum();
+            class_norms.push(squared);
+            norm += total * squared;
             global.iter_mut().zip(&mean).for_each(|(sum, mean)| *sum += total * mean);
             for &at in &of_class {
                 let gap = |(&part, &mean): (&f32, &f64)| (f64::from(part) - mean).powi(2);
