@@ -244,12 +244,22 @@ fn a_network_without_hope_ends_with_an_error() {
     }
 }
 
-/// All named schemes play, save and restore in the middle, and end with the same bits.
+/// All named schemes, and second readings of some, play, save and restore in the middle, and end with the same bits.
 #[test]
 fn every_scheme_goes_on_from_what_was_saved() {
-    for fedcote_sim::scheme::Named { name, .. } in fedcote_sim::scheme::NAMED {
-        let extra = "knowledge = \"estimated\"\n[server]\nexploration = 0.1\n";
-        let text = lossy(extra, "[0.05, 0.6, 0.5, 0.7, 0.3]");
+    let readings = [
+        ("scaffold", "advance = \"trained\""),
+        ("newt", "differences = \"previous\""),
+        ("power-of-choice", "loss = \"own\""),
+        ("tf-aggregation", "renormalised = true\nretry = true"),
+        ("fedcote", "solver = \"printed\""),
+    ];
+    let named = fedcote_sim::scheme::NAMED.iter().map(|named| (named.name, ""));
+    for (name, reading) in named.chain(readings) {
+        let extra = format!(
+            "knowledge = \"estimated\"\n[server]\nexploration = 0.1\n[scheme.{name}]\n{reading}\n"
+        );
+        let text = lossy(&extra, "[0.05, 0.6, 0.5, 0.7, 0.3]");
         let mut whole = engine(world(&text), name);
         let mut reports: Vec<RoundReport> = (1..=12).map(|round| play(&mut whole, round)).collect();
         let mut first = engine(world(&text), name);
