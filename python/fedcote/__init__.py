@@ -11,10 +11,11 @@ the data.
 - :class:`fedcote.flower.FedCote`: a strategy for Flower (needs ``pip install 'flwr>=1.21'``)
 - :func:`outage`, :class:`Network`: wireless uplinks that fail
 - :func:`simulate`: whole comparisons of schemes, with the built-in tasks or your own (:class:`Task`)
-- :func:`mnist`: the data set that travels with the package
+- :func:`mnist`: the data set that travels with the package; :func:`partition`: samples for clients
+- :class:`fedcote.torch.Task`: any PyTorch model and data (needs ``pip install 'fedcote[torch]'``)
 """
 
-from ._data import mnist
+from ._data import mnist, partition
 from ._fedcote import __version__
 from ._memory import Memory, average
 from ._network import Network, outage
@@ -45,6 +46,7 @@ __all__ = [
     "evaluate",
     "mnist",
     "outage",
+    "partition",
     "select",
     "simulate",
 ]

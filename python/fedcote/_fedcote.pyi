@@ -33,6 +33,9 @@ def outage(margin_db: Vector, sigma_db: Vector) -> Vector: ...
 def mnist() -> tuple[
     tuple[NDArray[np.uint8], NDArray[np.uint8]], tuple[NDArray[np.uint8], NDArray[np.uint8]]
 ]: ...
+def partition(
+    labels: NDArray[np.uint16], classes: int, clients: int, choices: str, seed: int
+) -> list[NDArray[np.uint32]]: ...
 def simulate(
     scenario: str,
     text: str | None,

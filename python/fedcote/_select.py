@@ -197,7 +197,8 @@ def _order(labels: Any, clients: int, draws: str) -> list[int]:
         raise ValueError(f"labels: expected {clients} rows, found {len(counts)}")
     dominant = counts.argmax(axis=1)
     share = counts.max(axis=1) / np.maximum(counts.sum(axis=1), 1e-300)
-    return np.lexsort((np.arange(clients), -share, dominant)).tolist()
+    order: list[int] = np.lexsort((np.arange(clients), -share, dominant)).tolist()
+    return order
 
 
 def appearance(

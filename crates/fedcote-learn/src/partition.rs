@@ -75,9 +75,17 @@ impl Partition {
 ///   (McMahan et al., 2017).
 ///
 /// In the first four, sizes are equal up to rounding, or unequal by `unbalance`.
-pub fn partition(
+///
+/// # Errors
+///
+/// When a setting cannot work, or a client would be left without samples.
+///
+/// # Panics
+///
+/// When a label is not below `classes`.
+pub fn partition<Label: Copy + Into<usize>>(
     spec: &DataSpec,
-    labels: &[u8],
+    labels: &[Label],
     classes: usize,
     clients: usize,
     seed: u64,
@@ -146,17 +154,17 @@ fn sizes(samples: usize, first: usize, end: usize, unbalance: f64) -> Result<Vec
 }
 
 /// Sample numbers by label.
-fn by_label(labels: &[u8], classes: usize) -> Vec<Vec<u32>> {
+fn by_label<Label: Copy + Into<usize>>(labels: &[Label], classes: usize) -> Vec<Vec<u32>> {
     let mut pools = vec![Vec::new(); classes];
     for (sample, &label) in (0..).zip(labels) {
-        pools[usize::from(label)].push(sample);
+        pools[label.into()].push(sample);
     }
     pools
 }
 
 /// Consecutive clients share `width` consecutive labels.
-fn blocks(
-    labels: &[u8],
+fn blocks<Label: Copy + Into<usize>>(
+    labels: &[Label],
     classes: usize,
     width: usize,
     clients: usize,
@@ -259,8 +267,8 @@ fn take(pools: &mut [Vec<u32>], mix: &mut [f64], stream: &mut Stream) -> u32 {
     }
 }
 
-fn shards(
-    labels: &[u8],
+fn shards<Label: Copy + Into<usize>>(
+    labels: &[Label],
     classes: usize,
     clients: usize,
     shards_per_client: usize,

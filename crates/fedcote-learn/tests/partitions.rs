@@ -189,7 +189,7 @@ fn refusals_say_what_would_fit() {
         refusal(&spec(Shards), 3_001),
         "data.shards_per_client: 6000 samples make shards for at most 3000 clients"
     );
-    let missing = partition(&spec(OneLabel), &[0, 0, 2, 2], 3, 3, 1).unwrap_err().to_string();
+    let missing = partition(&spec(OneLabel), &[0_u8, 0, 2, 2], 3, 3, 1).unwrap_err().to_string();
     assert!(
         missing.starts_with("data.partition: client 2 would have no samples: 0 for 1 clients"),
         "{missing}"

@@ -34,7 +34,7 @@ mod _fedcote {
     #[pymodule_export]
     use crate::command::main;
     #[pymodule_export]
-    use crate::data::mnist;
+    use crate::data::{mnist, partition};
     #[pymodule_export]
     use crate::network::{Network, outage};
     #[pymodule_export]
