@@ -23,6 +23,9 @@ def blocks():
 @pytest.mark.parametrize(("code", "remark"), list(blocks()))
 def test_block(code, remark, tmp_path, monkeypatch):
     assert not remark.startswith("skip"), "Python blocks are short: let them run"
+    for package in ("torch", "jax", "sklearn"):
+        if re.search(rf"^(import|from) (fedcote\.)?{package}\b", code, re.M):
+            pytest.importorskip(package)
     if "flwr" in code or "fedcote.flower" in code:
         if importlib.util.find_spec("flwr") is None:
             pytest.skip("without Flower")

@@ -11,7 +11,10 @@ import pytest
 
 import fedcote
 
-NEEDS_MORE = ("_fedcote", "_directory", "_round", "_options", "_report", "_wireless", "flower")
+NEEDS_MORE = (
+    "_fedcote", "_directory", "_round", "_options", "_report", "_wireless", "flower",
+    "_torch_data", "_torch_local", "torch",
+)  # fmt: skip
 PURE = [m.name for m in pkgutil.iter_modules(fedcote.__path__) if m.name not in NEEDS_MORE]
 
 
@@ -44,6 +47,21 @@ except ImportError as error:
     assert "pip install 'flwr>=1.21'" in str(error), error
 else:
     raise SystemExit("imported without flwr")
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_pytorch_is_optional():
+    """Without PyTorch `fedcote.torch` says what to install."""
+    script = """
+import sys
+sys.modules["torch"] = None  # as if it were not installed
+try:
+    import fedcote.torch
+except ImportError as error:
+    assert "pip install 'fedcote[torch]'" in str(error), error
+else:
+    raise SystemExit("imported without torch")
 """
     subprocess.run([sys.executable, "-c", script], check=True)
 

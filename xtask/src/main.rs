@@ -24,6 +24,7 @@ Tests
   test browser         only the live page, the playground and the report in Chromium
   test python          only the Python package, with a real Flower federation on this machine
   test nvflare         the example for NVFlare in its simulator, which `test` leaves out
+  test torch           what needs PyTorch (6 GB below target/python), which is not part of `test`
   fuzz [RUNS]          the readers of files on damaged input, RUNS times each [default: 1000000]
   torture [N] [SEED]   N faults injected into runs: kills, full disks, damaged files, … [default: 500, seed 1]
 
@@ -57,6 +58,7 @@ fn main() -> ExitCode {
         ["test", "rust"] => rust(),
         ["test", "python"] => timed("Python", python::run),
         ["test", "nvflare"] => timed("NVFlare", python::nvflare),
+        ["test", "torch"] => timed("PyTorch", python::torch),
         ["fuzz"] => fuzz("1000000"),
         ["fuzz", runs] => fuzz(runs),
         ["deny"] => deny(),

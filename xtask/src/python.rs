@@ -1,8 +1,10 @@
-//! The Python package: build the wheel, install it into fresh environments, run its tests.
+//! The Python package: format, lints and types of its sources; build the wheel, install it into fresh environments, run
+//! its tests.
 //!
 //! Environments under `target/python`: one with nothing but the wheel, one with the oldest Flower that is supported, one
-//! with the newest that resolves, one with Ray, and one without any of them. Only the newest Flower plays the real federation
-//! on loopback.
+//! with the newest that resolves, one with Ray, and one without any of them but with JAX and scikit-learn. Only the newest
+//! Flower plays the real federation on loopback. PyTorch is large: it has an environment and a task of its own, and stays
+//! installed.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -14,15 +16,14 @@ pub fn run() -> Result<(), String> {
     let root = crate::root();
     let folder = crate::target().join("python");
     println!(
-        "Installs maturin, ziglang, pytest, pandas, polars, Flower and Ray from the Python package index into environments in {}: they \
-         build and test the Python package",
+        "Installs maturin, ziglang, ruff, mypy, pytest, pandas, polars, JAX, scikit-learn, Flower and Ray from the Python package \
+         index into environments in {} (about 3 GB): they build and test the Python package",
         folder.display()
     );
-    fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-
-    let tools = Environment::new(&folder, "tools")?;
-    // Zig links against the symbols of an older glibc than the one that is here.
-    tools.install(&["maturin>=1.8,<2", "ziglang>=0.13"])?;
+    let tools = tools(&folder)?;
+    tools.install(&["ruff>=0.9"])?;
+    call(tools.module("ruff").arg("check").args(PYTHON).current_dir(root))?;
+    call(tools.module("ruff").args(["format", "--check"]).args(PYTHON).current_dir(root))?;
     let wheel = tools.wheel(root, &folder)?;
 
     let bare = Environment::fresh(&folder, "bare")?;
@@ -30,9 +31,9 @@ pub fn run() -> Result<(), String> {
     bare.command(&folder)?;
 
     let plain = Environment::fresh(&folder, "plain")?;
-    plain.install(&[wheel.as_str(), "pytest", "pandas", "polars"])?;
+    plain.install(&[wheel.as_str(), "pytest", "pandas", "polars", "jax", "scikit-learn"])?;
     let draws = draws(root, &folder)?;
-    plain.pytest(root, &[("FEDCOTE_DRAWS", draws.as_os_str())])?;
+    plain.pytest(root, &["python/tests"], &[("FEDCOTE_DRAWS", draws.as_os_str())])?;
 
     for (name, flower, real) in
         [("flower-oldest", "flwr==1.21.0", false), ("flower-newest", "flwr>=1.21", true)]
@@ -40,12 +41,16 @@ pub fn run() -> Result<(), String> {
         let environment = Environment::fresh(&folder, name)?;
         environment.install(&[&format!("{wheel}[flower]"), flower, "pytest"])?;
         let real = real.then_some(("FEDCOTE_REAL_FEDERATION", OsStr::new("1")));
-        environment.pytest(root, real.as_slice())?;
+        environment.pytest(root, &["python/tests"], real.as_slice())?;
+        if real.is_some() {
+            environment.install(&["mypy>=1.14"])?;
+            environment.types(root, "python/fedcote")?;
+        }
     }
 
     let ray = Environment::fresh(&folder, "ray")?;
     ray.install(&[&format!("{wheel}[ray]"), "pytest"])?;
-    ray.pytest_of(root, "python/tests/test_ray.py", &[("FEDCOTE_RAY", OsStr::new("1"))])
+    ray.pytest(root, &["python/tests/test_ray.py"], &[("FEDCOTE_RAY", OsStr::new("1"))])
 }
 
 /// The example for NVFlare in its own simulator.
@@ -56,10 +61,7 @@ pub fn nvflare() -> Result<(), String> {
         "Installs maturin and NVFlare from the Python package index into environments in {}",
         folder.display()
     );
-    fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let tools = Environment::new(&folder, "tools")?;
-    tools.install(&["maturin>=1.8,<2"])?;
-    let wheel = tools.wheel(root, &folder)?;
+    let wheel = tools(&folder)?.wheel(root, &folder)?;
     let environment = Environment::fresh(&folder, "nvflare")?;
     environment.install(&[wheel.as_str(), "nvflare>=2.9"])?;
     let mut job = Command::new(&environment.python);
@@ -81,6 +83,37 @@ pub fn nvflare() -> Result<(), String> {
             String::from_utf8_lossy(&ran.stderr)
         )),
     }
+}
+
+/// Tests what needs PyTorch, and the types of sources and examples that use it.
+pub fn torch() -> Result<(), String> {
+    let root = crate::root();
+    let folder = crate::target().join("python");
+    println!(
+        "Installs PyTorch from the Python package index into an environment in {}, unless it is there: a download of 3 GB, \
+         6 GB on the disk",
+        folder.display()
+    );
+    let wheel = tools(&folder)?.wheel(root, &folder)?;
+    let environment = Environment::new(&folder, "torch")?;
+    environment.install(&[&format!("{wheel}[torch]"), "pytest", "mypy>=1.14"])?;
+    // The version is the same whatever was changed.
+    environment.install(&["--force-reinstall", "--no-deps", &wheel])?;
+    environment.pytest(root, &["python/tests/test_torch.py", "python/tests/test_docs.py"], &[])?;
+    environment.types(root, "python/fedcote/torch.py")?;
+    environment.types(root, "examples/torch")
+}
+
+/// Python sources, for ruff.
+const PYTHON: [&str; 4] = ["python/fedcote", "python/tests", "python/bench", "examples"];
+
+/// The environment that builds wheels.
+fn tools(folder: &Path) -> Result<Environment, String> {
+    fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let tools = Environment::new(folder, "tools")?;
+    // Zig links against the symbols of an older glibc than the one that is here.
+    tools.install(&["maturin>=1.8,<2", "ziglang>=0.13"])?;
+    Ok(tools)
 }
 
 /// What chance decided in small federations, for the implementation in NumPy.
@@ -178,20 +211,20 @@ impl Environment {
     }
 
     /// Runs the tests, outside the source tree's package, so that the installed one is meant.
-    fn pytest(&self, root: &Path, variables: &[(&str, &OsStr)]) -> Result<(), String> {
-        self.pytest_of(root, "python/tests", variables)
-    }
-
-    /// Runs some tests.
-    fn pytest_of(
+    fn pytest(
         &self,
         root: &Path,
-        tests: &str,
+        files: &[&str],
         variables: &[(&str, &OsStr)],
     ) -> Result<(), String> {
         let mut pytest = self.module("pytest");
-        pytest.current_dir(root).arg(tests).envs(variables.iter().copied());
+        pytest.current_dir(root).args(files).envs(variables.iter().copied());
         call(&mut pytest)
+    }
+
+    /// Checks types, as strictly as `pyproject.toml` says.
+    fn types(&self, root: &Path, files: &str) -> Result<(), String> {
+        call(self.module("mypy").arg(files).current_dir(root))
     }
 }
 

@@ -263,7 +263,7 @@ fn runnable(command: &str) -> Result<Option<String>, String> {
             exists(format!("crates/{package}/{folder}/{name}.rs"))
         }
         ["pip", "install", package, ..]
-            if [".", ".[flower]"].contains(&package.trim_matches('\'')) =>
+            if [".", ".[flower]", ".[torch]"].contains(&package.trim_matches('\'')) =>
         {
             exists("pyproject.toml".to_owned())
         }

@@ -1,0 +1,512 @@
+"""`fedcote.torch.Task`: against arithmetic in NumPy, one by one against all at once, odd models and data."""
+
+import logging
+import pickle
+import random
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402
+from torch.utils.data import Dataset, Subset, TensorDataset  # noqa: E402
+
+import fedcote.torch  # noqa: E402
+from fedcote import Job  # noqa: E402
+
+CLASSES, FEATURES = 3, 4
+
+
+def samples(count=60, seed=0):
+    generator = np.random.default_rng(seed)
+    return generator.normal(size=(count, FEATURES)), generator.integers(CLASSES, size=count)
+
+
+def linear():
+    return nn.Linear(FEATURES, CLASSES)
+
+
+def mlp():
+    return nn.Sequential(nn.Linear(FEATURES, 8), nn.Tanh(), nn.Linear(8, CLASSES))
+
+
+def normalised():
+    return nn.Sequential(
+        nn.Linear(FEATURES, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, CLASSES)
+    )
+
+
+def convolutional():
+    return nn.Sequential(
+        nn.Unflatten(1, (1, 2, 2)), nn.Conv2d(1, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(),
+        nn.Flatten(), nn.Linear(16, CLASSES),
+    )  # fmt: skip
+
+
+def dropping():
+    return nn.Sequential(nn.Linear(FEATURES, 64), nn.Dropout(0.5), nn.Linear(64, CLASSES))
+
+
+class Branching(nn.Module):
+    """What vmap cannot do: the way through depends on the data."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = linear()
+
+    def forward(self, inputs):
+        outputs = self.layer(inputs)
+        return outputs if outputs.sum() > 0 else 2 * outputs
+
+
+def make(model=linear, **options):
+    options = {"clients": 4, "device": "cpu", **options}
+    return fedcote.torch.Task(model, samples(), samples(30, 1), **options)
+
+
+def job(client=0, start=None, correction=None, **changes):
+    given = {"round": 1, "seed": 11 + client, "steps": 5, "batch": 8, "rate": 0.1, **changes}
+    return Job(
+        client=client, correction=correction, anchor=start or {}, key=bytes([client]) * 32, **given
+    )
+
+
+def noise(model, seed):
+    generator = np.random.default_rng(seed)
+    return {
+        name: generator.normal(size=one.shape).astype(np.float32) for name, one in model.items()
+    }
+
+
+def same(one, two, tolerance=0.0):
+    assert list(one) == list(two)
+    for name in one:
+        np.testing.assert_allclose(one[name], two[name], rtol=0, atol=tolerance, err_msg=name)
+
+
+def by_hand(task, model, job, momentum, weight_decay):
+    """Softmax regression in NumPy, in float64."""
+    inputs, targets = samples()
+    own = task._local.samples[job.client]
+    weights = {name: np.float64(one) for name, one in model.items()}
+    speed = {name: 0.0 for name in model}
+    for rows in job.batches(len(own)):
+        x, y = inputs[own[rows]], targets[own[rows]]
+        scores = np.exp(x @ weights["weight"].T + weights["bias"])
+        error = (scores / scores.sum(1, keepdims=True) - np.eye(CLASSES)[y]) / len(x)
+        slope = {"weight": error.T @ x, "bias": error.sum(0)}
+        for name in weights:
+            pulled = slope[name] + job.proximal * (weights[name] - job.anchor[name])
+            speed[name] = momentum * speed[name] + pulled + weight_decay * weights[name]
+            weights[name] = weights[name] - job.rate * (speed[name] + job.correction[name])
+    return weights
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+@pytest.mark.parametrize("weight_decay", [0.0, 0.1])
+def test_a_client_trains_as_by_hand(momentum, weight_decay):
+    task = make(momentum=momentum, weight_decay=weight_decay)
+    model = task.initial(1)
+    asked = job(1, noise(model, 1), noise(model, 2), proximal=0.3)
+    expected = by_hand(task, model, asked, momentum, weight_decay)
+    same(task.train(model, asked), expected, 1e-5)
+
+
+@pytest.mark.parametrize("model", [linear, mlp, normalised, convolutional])
+@pytest.mark.parametrize("momentum", [0.0, 0.5])
+def test_all_at_once_is_one_by_one(model, momentum):
+    one, many = (make(model, batched=batched, momentum=momentum) for batched in (False, True))
+    start = one.initial(1)
+    corrections = [noise(start, 1), None, noise(start, 2), noise(start, 3)]
+    jobs = [job(at, start, corrections[at], proximal=0.2) for at in range(4)]
+    # Client 3 makes fewer steps: it cannot go with the others.
+    jobs[3] = job(3, start, corrections[3], proximal=0.2, steps=2)
+    for looped, batched in zip(
+        one.train_many(start, jobs), many.train_many(start, jobs), strict=True
+    ):
+        same(looped, batched, 2e-5)
+
+
+def test_clients_of_few_samples_are_grouped():
+    lists = [range(0, 5), range(5, 25), range(25, 60), range(0, 3)]
+    tasks = [make(mlp, partition=lists, clients=None, batched=batched) for batched in (False, True)]
+    start = tasks[0].initial(1)
+    jobs = [job(at) for at in range(4)]
+    for looped, batched in zip(*(task.train_many(start, jobs) for task in tasks), strict=True):
+        same(looped, batched, 1e-5)
+
+
+def test_auto_falls_back_where_batching_is_impossible(caplog):
+    with caplog.at_level(logging.INFO, logger="fedcote"):
+        automatic = make(Branching, batched="auto")
+        start = automatic.initial(1)
+        jobs = [job(at) for at in range(3)]
+        found = automatic.train_many(start, jobs)
+    assert "one by one" in caplog.text
+    alone = make(Branching, batched=False)
+    for batched, looped in zip(found, alone.train_many(start, jobs), strict=True):
+        same(batched, looped)
+    with pytest.raises(RuntimeError):
+        make(Branching, batched=True).train_many(start, jobs)
+
+
+def test_convolutions_are_not_batched_on_a_cpu():
+    assert make(convolutional)._batched is False and make(mlp)._batched == "auto"
+
+
+def test_errors_of_the_model_are_raised_with_batching_too():
+    class Wrong(nn.Linear):
+        def forward(self, inputs):
+            raise KeyError("mine")
+
+    task = make(lambda: Wrong(FEATURES, CLASSES))
+    with pytest.raises(KeyError, match="mine"):
+        task.train_many(task.initial(1), [job(0), job(1)])
+
+
+@pytest.mark.parametrize("batched", [True, False])
+@pytest.mark.parametrize("model", [dropping, normalised])
+def test_bits_depend_on_the_arguments_alone(model, batched):
+    task = make(model, batched=batched)
+    start = task.initial(3)
+    jobs = [job(at) for at in range(3)]
+    first = task.train_many(start, jobs)
+    # Other work in between, other generators, another number of threads.
+    task.evaluate(first[0])
+    task.train(first[1], job(2, seed=99))
+    torch.manual_seed(5)
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        again = make(model, batched=batched).train_many(start, jobs)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+    for one, two in zip(first, again, strict=True):
+        same(one, two)
+    # The seed of a job decides on dropout.
+    assert model is not dropping or any(
+        not np.array_equal(first[0][name], one)
+        for name, one in task.train_many(start, [job(0, seed=12), *jobs[1:]])[0].items()
+    )
+
+
+def test_generators_of_the_process_are_left_alone():
+    torch.manual_seed(5), random.seed(5), np.random.seed(5)
+    expected = torch.rand(3).tolist(), random.random(), np.random.rand()
+    torch.manual_seed(5), random.seed(5), np.random.seed(5)
+    task = make(dropping)
+    task.train(task.initial(1), job())
+    assert (torch.rand(3).tolist(), random.random(), np.random.rand()) == expected
+
+
+def test_the_seed_decides_the_initial_model_and_a_module_keeps_its_own():
+    task = make()
+    same(task.initial(1), task.initial(1))
+    assert not np.array_equal(task.initial(1)["weight"], task.initial(2)["weight"])
+    module = linear()
+    task = make(module)
+    same(task.initial(1), {name: one.detach() for name, one in module.named_parameters()})
+    before = module.weight.detach().clone()
+    task.train(task.initial(1), job())
+    assert torch.equal(module.weight, before)
+
+
+def test_results_stay_when_training_goes_on():
+    task = make(normalised)
+    start = task.initial(1)
+    first = task.train(start, job(0))
+    kept = {name: one.copy() for name, one in first.items()}
+    task.train(first, job(1))
+    task.evaluate(start)
+    same(first, kept)
+
+
+def test_running_statistics_are_exchanged_and_counters_are_not():
+    task = make(normalised)
+    start = task.initial(1)
+    assert {"1.running_mean", "1.running_var"} < set(start) and "1.num_batches_tracked" not in start
+    assert not any(one.flags.writeable and name == "x" for name, one in start.items())
+    after = task.train(start, job(steps=1, batch=1000))
+    own = task._local.samples[0]
+    inputs = samples()[0][own] @ start["0.weight"].T.astype(float) + start["0.bias"]
+    np.testing.assert_allclose(after["1.running_mean"], 0.1 * inputs.mean(0), atol=1e-6)
+    np.testing.assert_allclose(after["1.running_var"], 0.9 + 0.1 * inputs.var(0, ddof=1), atol=1e-6)
+    # They decide on evaluation.
+    shifted = {**after, "1.running_mean": after["1.running_mean"] + 1}
+    assert task.evaluate(shifted)["loss"] != task.evaluate(after)["loss"]
+
+
+def test_a_cumulative_average_starts_anew_in_every_training():
+    def model():
+        return nn.Sequential(nn.BatchNorm1d(FEATURES, momentum=None), linear())
+
+    task = make(model)
+    start = task.initial(1)
+    same(task.train(start, job()), task.train(start, job()))
+
+
+def test_buffers_get_the_corrections_of_all_steps():
+    """The server takes a correction out of what arrives: it must be in the buffers, too."""
+    task = make(normalised)
+    start = task.initial(1)
+    correction = {name: np.zeros_like(one) for name, one in start.items()}
+    plain = task.train(start, job(0, start, correction))
+    correction["1.running_mean"] += 0.25
+    corrected = task.train(start, job(0, start, correction))
+    expected = plain["1.running_mean"] - 5 * 0.1 * 0.25
+    np.testing.assert_allclose(corrected["1.running_mean"], expected, atol=1e-6)
+    same({**corrected, "1.running_mean": plain["1.running_mean"]}, plain)
+
+
+def test_a_variance_below_zero_is_zero():
+    task = make(normalised)
+    model = dict(task.initial(1))
+    model["1.running_var"] = model["1.running_var"] - 2
+    assert np.isfinite(task.evaluate(model)["loss"])
+    assert (model["1.running_var"] < 0).all()
+
+
+def test_frozen_tied_unused_and_double_parameters():
+    class Odd(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first = nn.Linear(FEATURES, FEATURES, dtype=torch.float64)
+            self.second = nn.Linear(FEATURES, FEATURES, dtype=torch.float64)
+            self.second.weight = self.first.weight
+            self.last = nn.Linear(FEATURES, CLASSES)
+            self.last.weight.requires_grad_(False)
+            self.unused = nn.Parameter(torch.ones(2))
+            self.register_buffer("constant", torch.tensor(2.0), persistent=False)
+
+        def forward(self, inputs):
+            hidden = self.second(self.first(inputs.double()))
+            return self.last(hidden.float()) * self.constant
+
+    found = []
+    for batched in (False, True):
+        task = make(Odd, batched=batched, weight_decay=0.1)
+        start = task.initial(1)
+        assert set(start) == {
+            "first.weight", "first.bias", "second.bias", "last.weight", "last.bias", "unused",
+        }  # fmt: skip
+        assert all(one.dtype == np.float32 for one in start.values())
+        after = task.train_many(start, [job(0), job(1)])
+        assert np.array_equal(after[0]["last.weight"], start["last.weight"])
+        assert not np.array_equal(after[0]["first.weight"], start["first.weight"])
+        np.testing.assert_allclose(after[0]["unused"], 0.99**5, rtol=1e-6)
+        found.append(after[1])
+    same(*found, 1e-6)
+
+
+def test_scores_are_means_over_all_samples():
+    inputs, targets = samples(30, 1)
+    task = make(
+        evaluation_batch=7, metrics={"top2": lambda o, t: _top(o, t, 2), "half": lambda o, t: 0.5}
+    )
+    model = task.initial(1)
+    scores = inputs @ model["weight"].T.astype(float) + model["bias"]
+    found = task.evaluate(model)
+    log = np.log(np.exp(scores).sum(1)) - scores[np.arange(30), targets]
+    assert list(found) == ["top2", "half", "loss"] and found["half"] == 0.5
+    assert found["loss"] == pytest.approx(log.mean(), abs=1e-6)
+    ranks = np.argsort(-scores, axis=1)[:, :2]
+    assert found["top2"] == pytest.approx((ranks == targets[:, None]).any(1).mean())
+    right = (scores.argmax(1) == targets).mean()
+    assert make().evaluate(model)["accuracy"] == pytest.approx(right)
+    own = task._local.samples[2]
+    inputs, targets = samples()[0][own], samples()[1][own]
+    scores = inputs @ model["weight"].T.astype(float) + model["bias"]
+    log = np.log(np.exp(scores).sum(1)) - scores[np.arange(len(own)), targets]
+    assert task.loss(model, 2) == pytest.approx(log.mean(), abs=1e-6)
+
+
+def _top(outputs, targets, count):
+    return (outputs.topk(count).indices == targets[:, None]).any(1).float().mean()
+
+
+@pytest.mark.parametrize("batched", [True, False])
+@pytest.mark.parametrize("preload", [True, False])
+def test_nothing_is_made_on_another_device(batched, preload, monkeypatch):
+    """On the device `meta`, every tensor that is created elsewhere is an error."""
+    weighted = nn.CrossEntropyLoss(weight=torch.ones(CLASSES))
+    task = make(normalised, device="meta", preload=preload, loss=weighted, momentum=0.5)
+    start = make(normalised).initial(1)
+    jobs = [job(at, start, noise(start, at), proximal=0.1) for at in range(2)]
+    if batched:
+        found = task._local.together(start, jobs)
+    else:
+        found = task._local.one(start, jobs[0])
+    assert all(one.device.type == "meta" for one in found.values())
+    inputs, targets = task._test.batch(np.arange(5))
+    assert task._local.loss(task._local.module(inputs), targets).device.type == "meta"
+
+
+class Pairs(Dataset):
+    """A data set that is not tensors, and counts how often it is read."""
+
+    def __init__(self, count=60, jitter=0.0, ragged=False):
+        self.inputs, self.labels = samples(count)
+        self.jitter, self.ragged, self.reads = jitter, ragged, 0
+
+    def __len__(self):
+        return len(self.labels)
+
+    def __getitem__(self, at):
+        if not 0 <= at < len(self):
+            raise IndexError(at)
+        self.reads += 1
+        moved = self.inputs[at] + self.jitter * torch.randn(FEATURES).numpy()
+        length = FEATURES - at % 2 if self.ragged else FEATURES
+        return torch.tensor(moved[:length], dtype=torch.float32), int(self.labels[at])
+
+
+def test_data_that_fit_are_read_once():
+    data = Pairs()
+    task = fedcote.torch.Task(linear, data, data, clients=4, device="cpu")
+    reads = data.reads
+    start = task.initial(1)
+    same(task.train(start, job()), make().train(start, job()))
+    assert data.reads == reads
+    fetched = fedcote.torch.Task(linear, data, data, clients=4, device="cpu", preload=False)
+    same(fetched.train(start, job()), make().train(start, job()))
+    same(fetched.train_many(start, [job()])[0], make().train(start, job()))
+    assert data.reads > reads
+
+
+def test_random_data_are_read_anew_and_repeat_with_the_seed():
+    data = Pairs(jitter=0.1)
+    task = fedcote.torch.Task(linear, data, data, clients=4, device="cpu")
+    assert task._local.data.tensors is None
+    start = task.initial(1)
+    first, again = task.train(start, job()), task.train(start, job())
+    same(first, again)
+    other = task.train(start, job(seed=77))
+    assert not np.array_equal(first["weight"], other["weight"])
+
+
+def test_samples_of_several_lengths_go_through_collate():
+    def pad(batch):
+        inputs = [torch.nn.functional.pad(one, (0, FEATURES - len(one))) for one, _ in batch]
+        return torch.stack(inputs), torch.tensor([label for _, label in batch])
+
+    data = Pairs(ragged=True)
+    task = fedcote.torch.Task(linear, data, data, clients=4, collate=pad, device="cpu")
+    after = task.train_many(task.initial(1), [job(0), job(1)])
+    assert all(np.isfinite(one["weight"]).all() for one in after)
+    with pytest.raises(ValueError, match="train: the samples do not make two tensors"):
+        fedcote.torch.Task(linear, data, data, clients=4, preload=True, device="cpu")
+
+
+def test_inputs_may_be_dictionaries():
+    class Named(Pairs):
+        def __getitem__(self, at):
+            inputs, label = super().__getitem__(at)
+            return {"left": inputs[:2], "right": inputs[2:]}, label
+
+    class Joined(nn.Linear):
+        def forward(self, inputs):
+            return super().forward(torch.cat([inputs["left"], inputs["right"]], dim=-1))
+
+    data = Named()
+    for batched in (True, False):
+        task = fedcote.torch.Task(
+            lambda: Joined(FEATURES, CLASSES), data, data, clients=4, batched=batched, device="cpu"
+        )
+        start = task.initial(1)
+        plain = make(batched=batched).train_many(start, [job(0), job(1)])
+        for one, two in zip(task.train_many(start, [job(0), job(1)]), plain, strict=True):
+            same(one, two, 1e-7)
+
+
+def test_labels_come_from_wherever_they_are():
+    inputs, targets = (torch.tensor(one) for one in samples())
+    inputs = inputs.float()
+    counts = make().labels
+    assert counts.shape == (4, CLASSES) and counts.sum() == 60
+    subset = Subset(TensorDataset(inputs, targets), range(60))
+    assert (fedcote.torch.Task(linear, subset, subset, clients=4).labels == counts).all()
+    listed = Pairs()
+    listed.targets = targets.tolist()
+    reads = listed.reads
+    task = fedcote.torch.Task(linear, listed, Pairs(), clients=4, preload=False)
+    assert listed.reads == reads and (task.labels == counts).all()
+    other = make(labels=[0] * 60)
+    assert other.labels.tolist() == [[15]] * 4
+
+
+def test_regression_needs_labels_for_selection():
+    data = samples()[0], samples()[0][:, :1]
+    mean = nn.functional.mse_loss
+    with pytest.raises(ValueError, match="train: targets: not one class.*labels="):
+        fedcote.torch.Task(lambda: nn.Linear(FEATURES, 1), data, data, clients=4, loss=mean)
+    task = fedcote.torch.Task(
+        lambda: nn.Linear(FEATURES, 1),
+        data,
+        data,
+        clients=4,
+        loss=mean,
+        metrics={},
+        labels=samples()[1],
+    )
+    start = task.initial(1)
+    assert list(task.evaluate(start)) == ["loss"]
+    after = task.train(start, job(steps=50))
+    assert task.loss(after, 0) < task.loss(start, 0)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"clients": None}, "clients: missing"),
+        ({"clients": 0}, "clients: must be"),
+        ({"clients": 61}, "partition: client"),
+        ({"partition": "dirichlet", "concentration": 0.0}, "concentration: must be above 0"),
+        ({"concentration": 0.5}, 'concentration: belongs to partition = "dirichlet"'),
+        ({"partition": "fair"}, "partition: unknown variant `fair`"),
+        ({"partition": [[0, 1], []], "clients": None}, "partition: client 1: expected positions"),
+        ({"partition": [[0, 60]], "clients": None}, "partition: client 0: positions must be from 0 to 59"),
+        ({"partition": [[0], [1]], "clients": 3}, "partition: has 2 lists for 3 clients"),
+        ({"partition": [[0], [1]], "clients": 2, "unbalance": 0.3}, "partition: lists of samples have no"),
+        ({"labels": [0, 1]}, "labels: not one class.*of length 60"),
+        ({"labels": [-1] * 60}, "labels: classes must be from 0"),
+        ({"momentum": -1.0}, "momentum: must be at least 0"),
+        ({"threads": 0}, "threads: must be at least 1"),
+        ({"batched": "never"}, 'batched: must be "auto", True or False'),
+        ({"model": 3}, "model: expected a class or function"),
+        ({"model": dict}, "model: made dict"),
+        ({"model": lambda: nn.LazyLinear(2)}, "model: `weight` has no shape yet"),
+    ],
+)  # fmt: skip
+def test_refusals(options, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        make(**options)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ((samples()[0],), "train: a tuple must be inputs and targets"),
+        (iter([]), "train: expected a map-style data set"),
+        ([], "train: has no samples"),
+        ([1, 2, 3], "train: a sample must be a pair"),
+    ],
+)
+def test_refused_data(data, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        fedcote.torch.Task(linear, data, samples(), clients=1)
+
+
+def test_the_identity_tells_tasks_apart():
+    known = {
+        make(**options).metadata()
+        for options in ({}, {"momentum": 0.5}, {"seed": 2}, {"clients": 5})
+    }
+    assert len(known) == 4 and make().metadata() in known and make(mlp).metadata() not in known
+
+
+def test_a_task_pickles():
+    task = pickle.loads(pickle.dumps(make(mlp)))
+    start = task.initial(1)
+    same(task.train(start, job()), make(mlp).train(start, job()))
