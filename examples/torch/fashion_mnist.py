@@ -32,7 +32,7 @@ def network() -> nn.Module:
 def main() -> None:
     train, test = split("train"), split("t10k")
     task = fedcote.torch.Task(
-        network, train, test, clients=20, partition="dirichlet", concentration=0.1
+        network, train, test, clients=20, partition="dirichlet", concentration=0.1, loss_samples=200
     )
     schemes = ["fedavg", "scaffold", "fedcote-memory", "fedcote-control", "ideal"]
     settings = {"rounds": 100, "seeds": [1, 2], "schemes": schemes, "training.batch": 32}

@@ -27,11 +27,10 @@ Collate = Callable[[list[Any]], Any]
 @contextlib.contextmanager
 def seeded(seed: int, device: torch.device) -> Iterator[None]:
     """The random numbers of PyTorch, NumPy and Python begin with this seed; afterwards they go on as before."""
-    devices = [] if device.type in ("cpu", "meta") else [device.index or 0]
+    devices = [device] if device.type == "cuda" else []
     python, numpy = random.getstate(), np.random.get_state()
-    kind = device.type if devices else "cuda"
     try:
-        with torch.random.fork_rng(devices=devices, device_type=kind):
+        with torch.random.fork_rng(devices=devices):
             torch.manual_seed(seed)
             random.seed(seed)
             np.random.seed(seed % 2**32)

@@ -20,8 +20,6 @@ Tensors: TypeAlias = dict[str, torch.Tensor]
 #: From outputs and targets to a number.
 Score: TypeAlias = Callable[[Any, Any], Any]
 
-_NORMALISATIONS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
-
 
 def exchanged(module: nn.Module) -> Tensors:
     """What the federation exchanges of a module: parameters, and floating-point buffers of its state."""
@@ -67,14 +65,9 @@ class Local:
 
     def load(self, model: Arrays) -> None:
         """Puts a model into the module, in new tensors: those of the last result are still in use."""
-        fixed = {name: one.clone() for name, one in self.fixed.items()}
-        tensors = {**fixed, **self.tensors(model)}
+        tensors = self._complete(model)
         for name, tensor in (*self.module.named_parameters(), *self.module.named_buffers()):
             tensor.data = tensors[name]
-        for part in self.module.modules():
-            # Servers that extrapolate may lead below zero.
-            if isinstance(part, _NORMALISATIONS) and part.running_var is not None:
-                part.running_var.clamp_(min=0.0)
 
     def one(self, model: Arrays, job: Job) -> Tensors:
         """The model after a client's training."""
@@ -103,8 +96,8 @@ class Local:
         rows = [self.samples[job.client] for job in jobs]
         drawn = np.stack([own[job.batches(len(own))] for own, job in zip(rows, jobs, strict=True)])
         batches = iter(drawn.swapaxes(0, 1))
-        given = {**self.fixed, **self.tensors(model)}
-        stacked = {name: one.expand(len(jobs), *one.shape).clone() for name, one in given.items()}
+        given = self._complete(model).items()
+        stacked = {name: one.expand(len(jobs), *one.shape).clone() for name, one in given}
         leaves = {name: stacked[name] for name in self.trained}
         others = {name: one for name, one in stacked.items() if name not in leaves}
 
@@ -135,6 +128,15 @@ class Local:
             name: torch.tensor(array, dtype=self.types[name], device=device)
             for name, array in model.items()
         }
+
+    def _complete(self, model: Arrays) -> Tensors:
+        """All tensors of the module, new ones."""
+        tensors = {**{name: one.clone() for name, one in self.fixed.items()}, **self.tensors(model)}
+        for name in self.buffers:
+            # Servers that extrapolate may lead below zero.
+            if name.rpartition(".")[2] == "running_var":
+                tensors[name].clamp_(min=0.0)
+        return tensors
 
     def _descend(
         self,

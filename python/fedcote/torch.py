@@ -101,6 +101,9 @@ class Task:
     evaluation_batch
         How many test samples are evaluated at a time. ``None``: all at once, for metrics that are
         not means over samples.
+    loss_samples
+        From how many samples of each client, evenly spaced, its training loss is computed, which is
+        done for all clients with every evaluation. ``None``: from all.
     threads
         With how many threads PyTorch computes on the CPU; the bits of results depend on it.
     """
@@ -126,13 +129,15 @@ class Task:
         batched: Literal["auto"] | bool = "auto",
         preload: Literal["auto"] | bool = "auto",
         collate: Collate | None = None,
-        evaluation_batch: int | None = 1024,
+        evaluation_batch: int | None = 128,
+        loss_samples: int | None = None,
         threads: int = 1,
     ) -> None:
         for name, least, value in (
             ("momentum", 0, momentum),
             ("weight_decay", 0, weight_decay),
             ("evaluation_batch", 1, evaluation_batch),
+            ("loss_samples", 1, loss_samples),
             ("threads", 1, threads),
         ):
             if value is not None and not least <= value < float("inf"):
@@ -144,6 +149,7 @@ class Task:
         self._make = _maker(model)
         self._metrics = dict({"accuracy": accuracy} if metrics is None else metrics)
         self._threads, self._evaluation_batch = threads, evaluation_batch
+        self._loss_samples = loss_samples
         data = Data("train", train, self.device, preload, collate)
         self._test = Data("test", test, self.device, preload, collate)
         known = data.labels() if labels is None else classes(labels, "labels", len(data))
@@ -179,6 +185,7 @@ class Task:
             "momentum": momentum,
             "weight_decay": weight_decay,
             "batched": batched,
+            "loss_samples": loss_samples,
             "threads": threads,
             "device": self.device.type,
         }
@@ -216,7 +223,10 @@ class Task:
 
     def loss(self, model: Any, client: int) -> float:
         """The mean loss on the training data of a client."""
-        return self._scores(model, self._local.data, self._local.samples[client], {})["loss"]
+        own = self._local.samples[client]
+        if self._loss_samples is not None and self._loss_samples < len(own):
+            own = own[np.arange(self._loss_samples) * len(own) // self._loss_samples]
+        return self._scores(model, self._local.data, own, {})["loss"]
 
     def _together(self, model: Arrays, jobs: Sequence[Job], group: list[int]) -> dict[int, Arrays]:
         chosen = [jobs[at] for at in group]

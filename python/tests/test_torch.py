@@ -9,6 +9,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from numpy_task import NumpyTask  # noqa: E402
+from test_task import BASE, CLIENTS, SCHEMES, tensors  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.utils.data import Dataset, Subset, TensorDataset  # noqa: E402
 
@@ -227,7 +229,6 @@ def test_running_statistics_are_exchanged_and_counters_are_not():
     task = make(normalised)
     start = task.initial(1)
     assert {"1.running_mean", "1.running_var"} < set(start) and "1.num_batches_tracked" not in start
-    assert not any(one.flags.writeable and name == "x" for name, one in start.items())
     after = task.train(start, job(steps=1, batch=1000))
     own = task._local.samples[0]
     inputs = samples()[0][own] @ start["0.weight"].T.astype(float) + start["0.bias"]
@@ -266,6 +267,9 @@ def test_a_variance_below_zero_is_zero():
     model["1.running_var"] = model["1.running_var"] - 2
     assert np.isfinite(task.evaluate(model)["loss"])
     assert (model["1.running_var"] < 0).all()
+    for batched in (False, True):
+        after = make(normalised, batched=batched).train_many(model, [job(0), job(1)])
+        assert all((one["1.running_var"] > 0).all() for one in after)
 
 
 def test_frozen_tied_unused_and_double_parameters():
@@ -320,6 +324,10 @@ def test_scores_are_means_over_all_samples():
     scores = inputs @ model["weight"].T.astype(float) + model["bias"]
     log = np.log(np.exp(scores).sum(1)) - scores[np.arange(len(own)), targets]
     assert task.loss(model, 2) == pytest.approx(log.mean(), abs=1e-6)
+    # 4 of 15 samples, evenly spaced.
+    assert len(own) == 15
+    assert make(loss_samples=4).loss(model, 2) == pytest.approx(log[[0, 3, 7, 11]].mean(), abs=1e-6)
+    assert make(loss_samples=99).loss(model, 2) == pytest.approx(log.mean(), abs=1e-6)
 
 
 def _top(outputs, targets, count):
@@ -510,3 +518,71 @@ def test_a_task_pickles():
     task = pickle.loads(pickle.dumps(make(mlp)))
     start = task.initial(1)
     same(task.train(start, job()), make(mlp).train(start, job()))
+
+
+class Dense(nn.Module):
+    """The built-in perceptron's layout of parameters."""
+
+    def __init__(self, start):
+        super().__init__()
+        for name, array in start.items():
+            self.register_parameter(name.replace(".", "_"), nn.Parameter(torch.tensor(array)))
+
+    def forward(self, inputs):
+        hidden = torch.relu(inputs @ self.layer1_weight + self.layer1_bias)
+        return hidden @ self.layer2_weight + self.layer2_bias
+
+
+@pytest.mark.parametrize("batched", [True, False])
+def test_every_scheme_learns_what_it_does_with_numpy(batched, tmp_path):
+    generator = np.random.default_rng(5)
+    shapes = {"layer1.weight": (36, 7), "layer1.bias": 7, "layer2.weight": (7, 5), "layer2.bias": 5}
+    start = {n: 0.3 * generator.normal(size=s).astype(np.float32) for n, s in shapes.items()}
+    oracle = NumpyTask(CLIENTS, 3, start)
+    task = fedcote.torch.Task(
+        Dense(start), (oracle.inputs, oracle.targets), (oracle.test, oracle.test_labels),
+        clients=CLIENTS, partition="dirichlet", concentration=0.5, seed=3, batched=batched, device="cpu",
+    )  # fmt: skip
+    wanted = fedcote.simulate(BASE, task=oracle, out=tmp_path / "numpy")
+    found = fedcote.simulate(BASE, task=task, out=tmp_path / "torch")
+    for scheme in SCHEMES:
+        ours = tensors(tmp_path / "torch" / scheme / "3/model.safetensors")
+        for name, array in tensors(tmp_path / "numpy" / scheme / "3/model.safetensors").items():
+            np.testing.assert_allclose(
+                ours[name.replace(".", "_")], array, atol=2e-5, err_msg=scheme
+            )
+    for name in ("test_accuracy", "test_loss", "train_loss"):
+        np.testing.assert_allclose(found.rounds[name], wanted.rounds[name], atol=2e-5)
+
+
+@pytest.mark.parametrize("model", [dropping, normalised])
+def test_an_interrupted_run_goes_on_to_the_bit(model, tmp_path):
+    schemes = ["fedavg", "fedprox", "scaffold", "fedcote-memory", "fedcote-control"]
+    scenario = {
+        "rounds": 7, "clients": 4, "selected": 3, "seeds": [1], "schemes": schemes, "checkpoint_every": 2,
+        "training": {"local_steps": [2, 3], "batch": 8, "rate": 0.1},
+        "network": {"kind": "fixed", "failure": [0.1, 0.2, 0.3, 0.4]},
+    }  # fmt: skip
+    fedcote.simulate(scenario, task=make(model), out=tmp_path / "whole")
+    fails = make(model)
+    trained = fails.train_many
+
+    def train_many(given, jobs):
+        if jobs[0].round == 5:
+            raise KeyError("stop")
+        return trained(given, jobs)
+
+    fails.train_many = train_many
+    with pytest.raises(fedcote.TaskError):
+        fedcote.simulate(scenario, task=fails, out=tmp_path / "parts")
+    with pytest.raises(ValueError):  # another task
+        fedcote.simulate(
+            scenario, task=make(model, momentum=0.5), out=tmp_path / "parts", resume=True
+        )
+    fedcote.simulate(scenario, task=make(model), out=tmp_path / "parts", resume=True)
+    for scheme in schemes:
+        one, two = (
+            (tmp_path / part / scheme / "1/model.safetensors").read_bytes()
+            for part in ("whole", "parts")
+        )
+        assert one == two, scheme
