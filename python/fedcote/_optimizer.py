@@ -177,7 +177,8 @@ class Yogi(_Adaptive):
 
     def _second(self, square: np.ndarray, before: np.ndarray) -> np.ndarray:
         sign: np.ndarray = np.sign(before - square)
-        return before - (1.0 - self.settings["beta_2"]) * square * sign
+        after: np.ndarray = before - (1.0 - self.settings["beta_2"]) * square * sign
+        return after
 
 
 NAMED: dict[str, type[Adam] | type[Yogi] | type[Momentum]] = {
