@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from numpy_task import NumpyTask  # noqa: E402
-from test_task import BASE, CLIENTS, SCHEMES, tensors  # noqa: E402
+from test_task import BASE, SCHEMES, tensors  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.utils.data import Dataset, Subset, TensorDataset  # noqa: E402
 
@@ -538,10 +538,10 @@ def test_every_scheme_learns_what_it_does_with_numpy(batched, tmp_path):
     generator = np.random.default_rng(5)
     shapes = {"layer1.weight": (36, 7), "layer1.bias": 7, "layer2.weight": (7, 5), "layer2.bias": 5}
     start = {n: 0.3 * generator.normal(size=s).astype(np.float32) for n, s in shapes.items()}
-    oracle = NumpyTask(CLIENTS, 3, start)
+    oracle = NumpyTask([client % 5 for client in range(BASE["clients"])], start)
     task = fedcote.torch.Task(
         Dense(start), (oracle.inputs, oracle.targets), (oracle.test, oracle.test_labels),
-        clients=CLIENTS, partition="dirichlet", concentration=0.5, seed=3, batched=batched, device="cpu",
+        partition=oracle.parts, batched=batched, device="cpu",
     )  # fmt: skip
     wanted = fedcote.simulate(BASE, task=oracle, out=tmp_path / "numpy")
     found = fedcote.simulate(BASE, task=task, out=tmp_path / "torch")
