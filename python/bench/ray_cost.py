@@ -26,7 +26,17 @@ def command(out, rounds, *options):
     """Six schemes with four seeds each."""
     schemes = '["fedavg","fedprox","scaffold","fedcote","fedcote-memory","ideal"]'
     settings = [f"schemes={schemes}", "seeds=[1,2,3,4]", f"rounds={rounds}", "evaluate_every=10"]
-    words = [sys.executable, "-m", "fedcote", "run", "paper-calibrated", "--json", "--out", out, *options]
+    words = [
+        sys.executable,
+        "-m",
+        "fedcote",
+        "run",
+        "paper-calibrated",
+        "--json",
+        "--out",
+        out,
+        *options,
+    ]
     return [*words, *(word for setting in settings for word in ("--set", setting))]
 
 
@@ -59,7 +69,11 @@ def measured(words, cluster=()):
 
 def main():
     rounds = sys.argv[1] if len(sys.argv) > 1 else "300"
-    options = {"object_store_memory": 150 << 20, "node_ip_address": "127.0.0.1", "include_dashboard": False}
+    options = {
+        "object_store_memory": 150 << 20,
+        "node_ip_address": "127.0.0.1",
+        "include_dashboard": False,
+    }
     cores = os.cpu_count() or 2
     cluster = Cluster()
     for _ in range(2):

@@ -34,7 +34,9 @@ class Worker:
 class Crew:
     """Workers as actors. A worker that is lost with its node begins again elsewhere, and so does what it did."""
 
-    def __init__(self, make: Callable[[int], Any], workers: int, cpus: int, address: str | None) -> None:
+    def __init__(
+        self, make: Callable[[int], Any], workers: int, cpus: int, address: str | None
+    ) -> None:
         self._ray = _ray.connect(address)
         options: dict[str, Any] = {"num_cpus": cpus, "max_restarts": -1, "max_task_retries": -1}
         kind = self._ray.remote(**options)(Worker)

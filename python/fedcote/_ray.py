@@ -40,7 +40,9 @@ class Cluster:
         if cpus_per_run < 1:
             raise ValueError(f"cpus_per_run: {cpus_per_run} is not a whole number of 1 or more")
         if rounds_per_task is not None and rounds_per_task < 1:
-            raise ValueError(f"rounds_per_task: {rounds_per_task} is not a whole number of 1 or more")
+            raise ValueError(
+                f"rounds_per_task: {rounds_per_task} is not a whole number of 1 or more"
+            )
         self.rounds = rounds_per_task
         self._cpus = cpus_per_run
         self._ray = connect(address)
@@ -113,7 +115,9 @@ class Cluster:
 
 def _stretch() -> Callable[..., bytes | tuple[str, str]]:
     # A function inside another is sent as code, not by its name: it can tell that its own package is missing.
-    def stretch(version: str, arguments: tuple[Any, ...], own: tuple[Any, Any]) -> bytes | tuple[str, str]:
+    def stretch(
+        version: str, arguments: tuple[Any, ...], own: tuple[Any, Any]
+    ) -> bytes | tuple[str, str]:
         import ray
 
         node = f"node {ray.util.get_node_ip_address()}"
@@ -148,7 +152,9 @@ def connect(address: str | None) -> Any:
         import ray
         import ray.exceptions
     except ImportError:
-        raise ValueError("Ray is not installed; install it with: pip install 'fedcote[ray]'") from None
+        raise ValueError(
+            "Ray is not installed; install it with: pip install 'fedcote[ray]'"
+        ) from None
     if ray.is_initialized():
         return ray
     address = address or "auto"

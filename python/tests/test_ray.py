@@ -155,7 +155,7 @@ def test_a_node_and_the_driver_are_killed(cluster, tmp_path):
 
 def test_ctrl_c_leaves_a_folder_that_continues_anywhere(cluster, tmp_path):
     cluster, _ = cluster
-    settings = ["--set", "schemes=[\"fedavg\",\"fedcote-memory\"]", "--seeds", "1"]
+    settings = ["--set", 'schemes=["fedavg","fedcote-memory"]', "--seeds", "1"]
     scenario = tmp_path / "scenario.toml"
     scenario.write_text(SCENARIO)
     out = tmp_path / "ray"

@@ -539,6 +539,8 @@ def test_every_scheme_learns_what_it_does_with_numpy(batched, tmp_path):
     shapes = {"layer1.weight": (36, 7), "layer1.bias": 7, "layer2.weight": (7, 5), "layer2.bias": 5}
     start = {n: 0.3 * generator.normal(size=s).astype(np.float32) for n, s in shapes.items()}
     oracle = NumpyTask([client % 5 for client in range(BASE["clients"])], start)
+    oracle.parts = fedcote.partition(oracle.targets, BASE["clients"], "dirichlet", seed=3)
+    oracle.labels = [np.bincount(oracle.targets[part], minlength=5) for part in oracle.parts]
     task = fedcote.torch.Task(
         Dense(start), (oracle.inputs, oracle.targets), (oracle.test, oracle.test_labels),
         partition=oracle.parts, batched=batched, device="cpu",
