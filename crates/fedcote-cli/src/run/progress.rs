@@ -43,6 +43,8 @@ pub struct Progress {
 
 struct Shown {
     bar: ProgressBar,
+    /// The round after which the run began or went on.
+    from: u32,
     accuracy: Option<f64>,
     arrived: u64,
     told: Instant,
@@ -103,7 +105,7 @@ impl Progress {
             Style::Bars => self.bars.insert_before(&self.whole, bar),
             _ => bar,
         };
-        let shown = Shown { bar, accuracy: None, arrived: 0, told: Instant::now() };
+        let shown = Shown { bar, from: round, accuracy: None, arrived: 0, told: Instant::now() };
         self.shown.lock().expect("no panic while held").insert(run.clone(), shown);
         self.whole.inc(round.into());
         if self.style == Style::Lines && round > 0 {
@@ -139,7 +141,7 @@ impl Listener for Progress {
                     let message = format!(
                         "accuracy {:5.2} %  arrivals {:.1}",
                         100.0 * accuracy,
-                        shown.arrived as f64 / shown.bar.position().max(1) as f64,
+                        shown.arrived as f64 / f64::from(report.round - shown.from),
                     );
                     shown.bar.set_message(message.clone());
                     if self.style == Style::Lines && shown.told.elapsed().as_secs() >= LINE_EVERY {
@@ -180,5 +182,30 @@ impl Listener for Progress {
             }
             Event::Interrupted { round } => self.end(run, &format!("saved after round {round}")),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fedcote_sim::RoundReport;
+
+    use super::*;
+
+    #[test]
+    fn arrivals_of_a_resumed_run_are_those_per_round_since() {
+        let progress = Progress::over(1, 200, 20, Style::Quiet);
+        let run = RunId { scheme: "fedavg".into(), seed: 1 };
+        progress.event(&run, Event::Started { round: 128 });
+        for round in [129, 130] {
+            let report = RoundReport {
+                round,
+                arrived: vec![(0, 1), (3, 2)],
+                test_accuracy: Some(0.5),
+                ..RoundReport::default()
+            };
+            progress.event(&run, Event::Round(&report));
+        }
+        let shown = progress.shown.lock().unwrap();
+        assert_eq!(shown[&run].bar.message(), "accuracy 50.00 %  arrivals 3.0");
     }
 }
