@@ -47,7 +47,8 @@ class Crew:
         """The models of the jobs, in their order, whoever is done first. The model is sent once per machine."""
         anchor = jobs[0].anchor
         shared = self._ray.put((model, None if _same(model, anchor) else anchor))
-        free, running = list(self._workers), {}
+        free = list(self._workers)
+        running: dict[Any, tuple[int, Any]] = {}
         models: list[Any] = [None] * len(jobs)
         for place, job in enumerate(jobs):
             if not free:

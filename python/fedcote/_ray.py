@@ -120,7 +120,8 @@ def _stretch() -> Callable[..., bytes | tuple[str, str]]:
     ) -> bytes | tuple[str, str]:
         import ray
 
-        node = f"node {ray.util.get_node_ip_address()}"
+        util: Any = ray.util
+        node = f"node {util.get_node_ip_address()}"
         try:
             from fedcote import _fedcote as found
             from fedcote._task import TaskError
@@ -130,7 +131,7 @@ def _stretch() -> Callable[..., bytes | tuple[str, str]]:
             versions = f"fedcote {found.__version__}, the driver has {version}"
             return "refused", f"{node}: has {versions}; install the same version everywhere"
         try:
-            return bytes(found.stretch(*arguments, *own))
+            return bytes(found.stretch(*(*arguments, *own)))
         except Exception as error:
             kinds = {ValueError: "refused", TaskError: "task"}
             kind = next((kind for type, kind in kinds.items() if isinstance(error, type)), "failed")

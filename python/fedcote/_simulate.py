@@ -175,7 +175,7 @@ def simulate(
         raise ValueError("workers: 1 or more, for a task of your own, without rounds_per_task")
     planned = _fedcote.planned(name, text, changes)
     cluster, crew = None, None
-    if workers is not None:
+    if workers is not None and tasks is not None:
         from . import _actors
 
         crew = _actors.Crew(tasks.make, workers, cpus_per_run, address)
