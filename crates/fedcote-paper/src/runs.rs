@@ -104,7 +104,11 @@ impl Store {
             left = later;
             let schemes = distinct(now.iter().map(|run| run.scheme.clone()));
             let scenario = variant.scenario(&schemes, &distinct(now.iter().map(|run| run.seed)))?;
-            let tasks = Classifications::later(&scenario);
+            // Data that is needed here is missed before anything is said; on a cluster it is needed there.
+            let tasks = match remote {
+                None => Classifications::load(&scenario)?,
+                Some(_) => Classifications::later(&scenario),
+            };
             let ids: Vec<RunId> = now
                 .iter()
                 .map(|run| RunId { scheme: run.scheme.clone(), seed: run.seed })
