@@ -16,7 +16,7 @@
 //! let options = Options { artefacts: vec!["table-8".into()], out, ..Options::default() };
 //! let plan = options.plan()?;
 //! assert_eq!(plan.missing(), 0); // This table is computed without any run.
-//! let made = plan.make(&AtomicBool::new(false), &|_: &RunId, _: Event| ())?;
+//! let made = plan.make(&AtomicBool::new(false), None, &|_: &RunId, _: Event| ())?;
 //! let table = &made.expect("not interrupted")[0];
 //! assert!(table.page.ends_with("calibrated/table-8.md"));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
