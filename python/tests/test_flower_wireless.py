@@ -2,6 +2,7 @@
 
 import pickle
 
+import numpy as np
 import oracles
 import pytest
 
@@ -84,7 +85,8 @@ def test_mod_and_grid_lose_the_same_uploads(which):
     by_grid = asked(strategies()[which], WirelessGrid(bare, NETWORK))
     by_mod = asked(strategies()[which], Apps(LABELS, [wireless_mod(NETWORK)]))
     assert by_grid[2] == by_mod[2]
-    assert (by_grid[0] == by_mod[0]).all()
+    # FedAvg adds up in the order of its own draws, which have no seed: the last digit may differ.
+    np.testing.assert_allclose(by_grid[0], by_mod[0], rtol=0 if which else 1e-6)
     model, sent, arrived = by_grid
     for round_, node, attempt in sent:
         client = bare.nodes.index(node)
