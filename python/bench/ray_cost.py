@@ -3,11 +3,10 @@
     python python/bench/ray_cost.py [ROUNDS]
 
 Needs ``pip install 'fedcote[ray]'``. Counted is everything that the runs need: the driver, and of the cluster all
-processes, from the beginning of the first run to the end of the last, processes that ended meanwhile included.
+processes, from the beginning of the command to its end.
 """
 
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -40,31 +39,43 @@ def command(out, rounds, *options):
     return [*words, *(word for setting in settings for word in ("--set", setting))]
 
 
-def children():
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+class Meter:
+    """Seconds of processor of some processes and all below them, looked at again and again: Ray does not wait for its
+    workers, so that nobody counts those that end. What a process uses after the last look at it is lost."""
 
+    def __init__(self, roots):
+        self.roots, self.seconds = set(roots), {}
 
-def processes(roots):
-    """Seconds of these processes and all below them; a process that ended is counted by whoever waited for it."""
-    parents, seconds = {}, {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        parents[int(stat.parent.name)] = int(fields[1])
-        seconds[int(stat.parent.name)] = sum(map(int, fields[11:15])) / TICK
-    found = set(roots)
-    while more := {child for child, parent in parents.items() if parent in found} - found:
-        found |= more
-    return sum(seconds.get(process, 0.0) for process in found)
+    def look(self):
+        parents, used = {}, {}
+        for stat in Path("/proc").glob("[0-9]*/stat"):
+            try:
+                fields = stat.read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            process = int(stat.parent.name)
+            parents[process] = int(fields[1])
+            # By number and beginning: numbers are used again.
+            used[process] = (process, fields[19]), (int(fields[11]) + int(fields[12])) / TICK
+        found = set(self.roots)
+        while more := {child for child, parent in parents.items() if parent in found} - found:
+            found |= more
+        self.seconds.update(used[process] for process in found if process in used)
+        return sum(self.seconds.values())
 
 
 def measured(words, cluster=()):
-    before, clock = children() + processes(cluster), time.monotonic()
-    subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
-    return children() + processes(cluster) - before, time.monotonic() - clock
+    """Seconds of processor and of the clock that a command takes, with what it makes a cluster do."""
+    clock = time.monotonic()
+    meter = Meter(cluster)
+    before = meter.look()
+    process = subprocess.Popen(words, stdout=subprocess.DEVNULL)
+    meter.roots.add(process.pid)
+    while process.poll() is None:
+        after = meter.look()
+        time.sleep(0.1)
+    assert process.returncode == 0
+    return after - before, time.monotonic() - clock
 
 
 def main():
