@@ -361,3 +361,21 @@ fn the_resolved_scenario_can_be_used_from_another_folder() {
     let done = output(folder.path(), &words);
     assert!(done.status.success(), "{}", text(&done.stderr));
 }
+
+#[test]
+fn a_portable_run_says_so_and_goes_on_only_as_one() {
+    let folder = folder();
+    let words = ["run", "mine.toml", "--rounds", "4", "--json", "--out", "out"];
+    let run = |more: &[&str]| output(folder.path(), &[&words[..], more].concat());
+    let made = run(&["--portable"]);
+    assert!(made.status.success(), "{}", text(&made.stderr));
+    let finished = fs::read_to_string(folder.path().join("out/fedavg/1/finished.json")).unwrap();
+    let summary: serde_json::Value = serde_json::from_slice(&made.stdout).unwrap();
+    assert_eq!(summary["instructions"], serde_json::json!(["portable"]), "{finished}");
+    assert!(finished.contains("\"portable\""), "{finished}");
+    let refused = run(&["--resume"]);
+    let told = text(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(2), "{told}");
+    assert!(told.contains("portable") && told.lines().count() == 1, "{told}");
+    assert!(run(&["--portable", "--resume"]).status.success());
+}

@@ -304,6 +304,15 @@ impl Summary {
 mod tests {
     use super::*;
 
+    #[test]
+    fn different_instruction_sets_are_told_and_one_is_not() {
+        let sets = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+        assert_eq!(mixed(&sets(&[])), None);
+        assert_eq!(mixed(&sets(&["avx2"])), None);
+        let told = mixed(&sets(&["portable", "avx2"])).unwrap();
+        assert!(told.contains("(avx2, portable)") && told.contains("--portable"), "{told}");
+    }
+
     fn report(round: u32, accuracy: f64) -> RoundReport {
         RoundReport {
             round,
