@@ -30,7 +30,7 @@ def command(out, rounds, *options):
         "-m",
         "fedcote",
         "run",
-        "paper-calibrated",
+        "paper-harsh",
         "--json",
         "--out",
         out,

@@ -39,7 +39,7 @@ pub struct Args {
     #[arg(value_parser = PossibleValuesParser::new(Task::NAMES).try_map(|name| name.parse::<Task>()))]
     task: Option<Task>,
     /// The network: link parameters as printed, or with a loss fitted to the paper's accuracy
-    #[arg(long, default_value_t = Network::Calibrated, hide_possible_values = true, value_name = "literal|calibrated")]
+    #[arg(long, default_value_t = Network::Calibrated, hide_possible_values = true, value_name = "literal|calibrated|harsh")]
     #[arg(value_parser = PossibleValuesParser::new(Network::NAMES).try_map(|name| name.parse::<Network>()))]
     network: Network,
     /// Execute only part I of N of the runs; to merge parts, copy their folders into one

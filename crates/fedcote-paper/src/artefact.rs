@@ -275,7 +275,7 @@ mod tests {
     use crate::variant::Network;
 
     fn request(task: Task) -> Request {
-        let network = Network::Calibrated;
+        let network = Network::Harsh;
         let schemes = Vec::new();
         Request { network, task, rounds: None, seeds: None, full_seeds: SEEDS, schemes }
     }

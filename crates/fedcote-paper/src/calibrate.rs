@@ -18,7 +18,7 @@ use crate::document::Document;
 use crate::numbers::number;
 use crate::request::Request;
 use crate::tables::{Cells, over};
-use crate::variant::{Share, Variant, tenths};
+use crate::variant::{Network, Share, Variant, tenths};
 
 /// Placements, each a seed.
 pub const SEEDS: u64 = 20;
@@ -30,7 +30,12 @@ const GRID: [u16; 4] = [200, 220, 240, 260];
 pub fn grid(request: &Request) -> Grid {
     let of = |excess: u16| Column {
         paper: tenths(excess),
-        variant: Variant { excess: Some(excess), ..request.variant(Share::Pairs) },
+        variant: Variant {
+            // Over placements: the loss is fitted before one is chosen.
+            network: Network::Harsh,
+            excess: Some(excess),
+            ..request.variant(Share::Pairs)
+        },
         measure: Measure::Accuracy,
     };
     Grid { rows: vec![Row::plain("fedavg")], columns: GRID.map(of).into(), notes: Vec::new() }

@@ -31,9 +31,9 @@ const ESTIMATORS: [(&str, u32); 6] = [
 
 /// The errors on networks of the paper, standing and walking.
 pub fn make(title: String, request: &Request) -> Result<Document, Error> {
-    let networks = [(Network::Literal, false), (Network::Calibrated, false)]
+    let networks = [(Network::Literal, false), (Network::Harsh, false)]
         .into_iter()
-        .chain([(Network::Literal, true), (Network::Calibrated, true)]);
+        .chain([(Network::Literal, true), (Network::Harsh, true)]);
     let networks: Vec<(Network, bool)> = networks.collect();
     let mut columns = Vec::new();
     for (network, walking) in &networks {
@@ -127,7 +127,7 @@ mod tests {
     /// What a margin tells is worth more than five arrivals.
     #[test]
     fn signals_need_at_most_a_fifth_of_the_rounds_of_arrivals() {
-        for network in [Network::Literal, Network::Calibrated] {
+        for network in [Network::Literal, Network::Harsh] {
             let variant = Variant::new(network, Task::Mnist, Share::Pairs, None);
             let rounds = |name| {
                 let errors = errors(&variant, name, 0, &[1, 2, 3]).unwrap();

@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn the_limit_is_approached_by_a_constant_factor() {
-        let variant = Variant::new(Network::Calibrated, Task::Mnist, Share::Pairs, None);
+        let variant = Variant::new(Network::Harsh, Task::Mnist, Share::Pairs, None);
         let world = world(&variant, 1).unwrap();
         let gap = |draws| {
             let found = solve(&world.federation, draws, &Options::default()).unwrap();

@@ -3,10 +3,10 @@
 //! A marker right behind a number names its cell:
 //!
 //! ```text
-//! FedAvg has 81.89 ± 0.68<!--% calibrated/table-4 | fedavg | non-iid accuracy -->
+//! FedAvg has 81.89 ± 0.68<!--% harsh/table-4 | fedavg | non-iid accuracy -->
 //! ```
 //!
-//! The file is `docs/results/paper/calibrated/table-4.csv`; `%` shows a share in percent, `=` a number as it is. Behind the column may
+//! The file is `docs/results/paper/harsh/table-4.csv`; `%` shows a share in percent, `=` a number as it is. Behind the column may
 //! follow `| difference`: from the paper's number, in the next column of that name; with the column `*` it is the largest difference of
 //! the row, whatever its sign. The number must be the cell's, rounded to the digits that are written. `cargo xtask docs` writes them anew.
 

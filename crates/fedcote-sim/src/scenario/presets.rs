@@ -20,7 +20,7 @@ pub const PRESETS: [Preset; 5] = [
     preset!("quickstart"),
     preset!("paper-literal"),
     preset!("paper-calibrated"),
-    preset!("paper-placed"),
+    preset!("paper-harsh"),
     preset!("cifar10"),
 ];
 
