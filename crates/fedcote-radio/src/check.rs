@@ -8,9 +8,9 @@ use crate::error::{refused, unknown};
 use crate::geometry::{Area, Point};
 use crate::standard::{PRESETS, ShadowingRange, Standard};
 
-type Check = Result<(), SettingError>;
+pub(crate) type Check = Result<(), SettingError>;
 
-fn require(holds: bool, key: &str, reason: impl FnOnce() -> String) -> Check {
+pub(crate) fn require(holds: bool, key: &str, reason: impl FnOnce() -> String) -> Check {
     if holds { Ok(()) } else { Err(refused(key, reason())) }
 }
 
@@ -18,7 +18,7 @@ fn finite(key: &str, value: f64) -> Check {
     require(value.is_finite(), key, || format!("must be a finite number, not {}", readable(value)))
 }
 
-fn positive(key: &str, value: f64) -> Check {
+pub(crate) fn positive(key: &str, value: f64) -> Check {
     require(value.is_finite() && value > 0.0, key, || {
         format!("must be above 0, not {}", readable(value))
     })
@@ -30,13 +30,13 @@ fn not_negative(key: &str, value: f64) -> Check {
     })
 }
 
-fn probability(key: &str, value: f64) -> Check {
+pub(crate) fn probability(key: &str, value: f64) -> Check {
     require((0.0..=1.0).contains(&value), key, || {
         format!("must be between 0 and 1, not {}", readable(value))
     })
 }
 
-fn per_client(
+pub(crate) fn per_client(
     key: &str,
     values: &PerClient,
     clients: usize,
@@ -122,6 +122,7 @@ impl NetworkConfig {
         positive("round_seconds", self.round_seconds)?;
         per_client("device_failure", &self.device_failure, clients, probability)?;
         self.check_stragglers(clients)?;
+        self.availability.check(clients)?;
         match self.kind {
             Kind::Perfect => Ok(()),
             Kind::Fixed => match &self.failure {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
+use crate::availability::AvailabilityConfig;
 use crate::standard::StandardConfig;
 
 /// Where failures come from.
@@ -225,6 +226,8 @@ pub struct NetworkConfig {
 
     /// Clients that are late.
     pub stragglers: Stragglers,
+    /// Clients that come and go.
+    pub availability: AvailabilityConfig,
     /// Further stations.
     pub stations: BTreeMap<String, StationConfig>,
     /// Further standards, and changes to those that come with the program.
@@ -261,6 +264,7 @@ impl Default for NetworkConfig {
             file: None,
             after_trace: AfterTrace::Repeat,
             stragglers: Stragglers::default(),
+            availability: AvailabilityConfig::default(),
             stations: BTreeMap::new(),
             standards: BTreeMap::new(),
         }

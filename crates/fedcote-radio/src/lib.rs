@@ -25,6 +25,7 @@
 //! asked for directly, in any order, on any number of threads, with the same bits.
 #![deny(missing_docs)]
 
+mod availability;
 mod check;
 mod config;
 mod error;
@@ -38,6 +39,9 @@ mod standard;
 mod stragglers;
 mod trace;
 
+pub use availability::{
+    Availability, AvailabilityConfig, Chance, FlgoMode, Known, Labels, Pattern, Presence, Recipe,
+};
 pub use config::{
     AfterTrace, ComputeTime, Kind, Mobility, NetworkConfig, PerClient, StationConfig, Stragglers,
 };

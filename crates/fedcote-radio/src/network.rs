@@ -6,6 +6,7 @@ use fedcote::random::{Key, Stream};
 use rand::RngExt;
 use rayon::prelude::*;
 
+use crate::availability::{Availability, Labels};
 use crate::config::{Kind, NetworkConfig, PerClient};
 use crate::error::{Error, refused};
 use crate::geometry::{Area, Point};
@@ -119,6 +120,7 @@ pub struct Network {
     source: Box<dyn Source>,
     device: PerClient,
     lateness: Option<Lateness>,
+    availability: Option<Availability>,
     rate_bps: f64,
 }
 
@@ -131,6 +133,18 @@ impl Network {
         model_parameters: usize,
         seed: u64,
         base: &Path,
+    ) -> Result<Self, Error> {
+        Self::with_labels(config, clients, model_parameters, seed, base, None)
+    }
+
+    /// The same for clients of which the labels are known, as some kinds of availability need.
+    pub fn with_labels(
+        config: &NetworkConfig,
+        clients: usize,
+        model_parameters: usize,
+        seed: u64,
+        base: &Path,
+        labels: Option<Labels<'_>>,
     ) -> Result<Self, Error> {
         config.check(clients)?;
         let transmissions = f64::from(config.retransmissions) + 1.0;
@@ -155,6 +169,7 @@ impl Network {
             source,
             device: if perfect { PerClient::All(0.0) } else { config.device_failure.clone() },
             lateness: if perfect { None } else { Lateness::new(config) },
+            availability: Availability::new(&config.availability, clients, seed, labels)?,
             rate_bps,
         })
     }
@@ -186,7 +201,7 @@ impl Network {
     /// assert_eq!(failures, [1.0, 1.0, 1.0]);
     /// ```
     pub fn from_source(source: Box<dyn Source>, rate_bps: f64) -> Self {
-        Self { source, device: PerClient::All(0.0), lateness: None, rate_bps }
+        Self { source, device: PerClient::All(0.0), lateness: None, availability: None, rate_bps }
     }
 
     /// The number of clients.
@@ -199,23 +214,41 @@ impl Network {
         self.rate_bps
     }
 
-    /// Whether failures differ from round to round.
+    /// Whether failure probabilities differ from round to round.
     pub fn moves(&self) -> bool {
-        self.source.moves()
+        self.source.moves() || self.availability.as_ref().is_some_and(Availability::moves)
     }
 
     /// Adds what fails beside the link: independent causes a and b fail with a + b − ab.
-    fn with_other_causes(&self, client: usize, link: f64) -> f64 {
+    fn with_other_causes(&self, round: u32, client: usize, link: f64) -> f64 {
         let either = |a: f64, b: f64| a + b * (1.0 - a);
         let late = self.lateness.as_ref().map_or(0.0, |lateness| lateness.failure(client));
-        either(either(link, self.device.get(client)), late)
+        let away = self.availability.as_ref().map_or(0.0, |found| 1.0 - found.known(round, client));
+        either(either(either(link, self.device.get(client)), late), away)
     }
 
-    /// The probability of every client's upload to fail in a round: link, device, lateness.
+    /// The probability of every client's upload to fail in a round: link, device, lateness, and being away, as far as
+    /// `availability.known` tells.
     pub fn failures(&self, round: u32, out: &mut Vec<f64>) {
         out.clear();
-        let failure = |client| self.with_other_causes(client, self.source.failure(round, client));
+        let failure =
+            |client| self.with_other_causes(round, client, self.source.failure(round, client));
         in_parallel(self.clients(), out, failure);
+    }
+
+    /// The process by which clients come and go, if they do.
+    pub fn availability(&self) -> Option<&Availability> {
+        self.availability.as_ref()
+    }
+
+    /// Whether a client is there in a round: its availability says so, and it does not fail for certain.
+    ///
+    /// # Panics
+    /// If there is no such client.
+    pub fn available(&self, round: u32, client: usize) -> bool {
+        self.availability.as_ref().is_none_or(|found| found.available(round, client))
+            && self.source.failure(round, client) < 1.0
+            && self.device.get(client) < 1.0
     }
 
     /// Whether one attempt to upload arrives. The key names the attempt: the same key, the same answer.
@@ -231,6 +264,9 @@ impl Network {
     /// # Panics
     /// If there is no such client.
     pub fn upload(&self, round: u32, client: usize, key: Key) -> Upload {
+        if self.availability.as_ref().is_some_and(|found| !found.available(round, client)) {
+            return Upload::known_by_arrival(false);
+        }
         let mut stream = key.stream();
         let upload = self.source.upload(round, client, &mut stream);
         let arrived = upload.arrived
@@ -245,7 +281,7 @@ impl Network {
         if let Some(layout) = self.source.layout() {
             in_parallel(self.clients(), &mut places, |client| {
                 let place = layout.place(round, client);
-                Place { failure: self.with_other_causes(client, place.failure), ..place }
+                Place { failure: self.with_other_causes(round, client, place.failure), ..place }
             });
         }
         places

@@ -4,6 +4,7 @@
 //! repeated), aggregate what arrived. Every random number is keyed by what it is for, and updates are reduced in
 //! client order, so neither threads nor interruptions change a bit.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use fedcote::Federation;
@@ -48,6 +49,7 @@ pub struct Engine {
     global: Vec<f32>,
     fresh: bool,
     actual: Vec<f64>,
+    available: Arc<[bool]>,
 }
 
 impl Engine {
@@ -78,6 +80,7 @@ impl Engine {
             global: initial,
             fresh: true,
             actual: Vec::new(),
+            available: Arc::default(),
             scheme,
             world,
         })
@@ -86,6 +89,13 @@ impl Engine {
     /// The global model.
     pub fn global(&self) -> &[f32] {
         &self.global
+    }
+
+    /// The model that the scheme stands for: the global one, unless it evaluates another.
+    pub fn model(&self) -> Cow<'_, [f32]> {
+        self.aggregation
+            .evaluated(&self.global)
+            .map_or(Cow::Borrowed(self.global.as_slice()), Cow::Owned)
     }
 
     /// The world this run lives in.
@@ -121,8 +131,15 @@ impl Engine {
     /// Plays one round.
     pub fn step(&mut self, round: u32) -> Result<Outcome, Error> {
         let changed = self.observe_network(round)?;
-        if self.actual.iter().all(|&failure| failure >= 1.0) {
-            return self.pass(round);
+        if !self.available.contains(&true) {
+            let network = &self.world.network;
+            // On a network that stays like that for ever there is nothing to wait for.
+            if !network.moves() && network.availability().is_none() {
+                return Err(Error::NobodyCanArrive { round });
+            }
+            if !self.aggregation.counts_empty_rounds() {
+                return Ok(Outcome::Done(RoundReport { round, ..RoundReport::default() }));
+            }
         }
         let broadcast = std::mem::take(&mut self.global);
         let outcome = self.play(round, changed, &broadcast);
@@ -132,22 +149,15 @@ impl Engine {
         outcome
     }
 
-    /// A round in which nobody can arrive leaves everything as it is; on a network that stays like that for ever
-    /// there is nothing to wait for.
-    fn pass(&self, round: u32) -> Result<Outcome, Error> {
-        if !self.world.network.moves() {
-            return Err(Error::NobodyCanArrive { round });
-        }
-        Ok(Outcome::Done(RoundReport { round, ..RoundReport::default() }))
-    }
-
     fn play(&mut self, round: u32, changed: bool, broadcast: &[f32]) -> Result<Outcome, Error> {
         let world = Arc::clone(&self.world);
         let federation = Arc::clone(&self.federation);
+        let available = Arc::clone(&self.available);
         let context = RoundContext {
             world: &world,
             federation: &federation,
             changed,
+            available: &available,
             round,
             global: broadcast,
         };
@@ -162,6 +172,7 @@ impl Engine {
             &mut global,
         )?;
         if self.uses_lost() {
+            self.aggregation.lost(&context, &lost);
             self.local.lost(&context, &lost);
             self.selection.lost(&context, &lost);
         }
@@ -202,6 +213,13 @@ impl Engine {
                 }
             }
         }
+        if first || network.moves() || network.availability().is_some() {
+            let there = |client: usize| match self.scheme.failures {
+                FailureKind::Network => network.available(round, client),
+                _ => self.actual[client] < 1.0,
+            };
+            self.available = (0..self.federation.len()).map(there).collect();
+        }
         let believed = match &self.estimator {
             Some(estimator) => estimator.failures(),
             None if first || network.moves() => self.actual.clone(),
@@ -220,7 +238,8 @@ impl Engine {
         let mut attempts = 0;
         for redraw in 0..MAX_REDRAWS {
             let selected = self.selection.draw(context, redraw)?;
-            if selected.iter().all(|&(client, _)| self.actual[client as usize] >= 1.0) {
+            let there = |&(client, _): &Count| context.available[client as usize];
+            if !selected.iter().any(there) && !self.aggregation.counts_empty_rounds() {
                 // Nobody drawn can arrive: repeating the uploads would go on for ever.
                 continue;
             }
@@ -254,6 +273,9 @@ impl Engine {
                     break;
                 }
                 if arrived || !self.aggregation.retries() {
+                    if self.world.asks_everyone() || self.selection.sees_absent() {
+                        self.observe_absent(context);
+                    }
                     if let Some(estimator) = &mut self.estimator {
                         estimator.tick();
                     }
@@ -270,7 +292,7 @@ impl Engine {
 
     /// Whether some part goes by what clients learnt whose uploads were all lost.
     fn uses_lost(&self) -> bool {
-        self.local.uses_lost() || self.selection.uses_lost()
+        self.local.uses_lost() || self.selection.uses_lost() || self.aggregation.uses_lost()
     }
 
     /// Local updates of the drawn clients at these places that have none yet, all in one call of the task.
@@ -289,7 +311,8 @@ impl Engine {
             let own = self.local.try_correction(context, client)?;
             let job = context.world.job(context.round, client);
             let correction = own.and(self.aggregation.correction(context, client));
-            Ok(Job { correction, start: self.local.start(client), ..job })
+            let start = self.local.start(client).or_else(|| self.aggregation.start(client));
+            Ok(Job { correction, start, ..job })
         };
         let mut jobs: Vec<Job> = places.iter().map(job).collect::<Result<_, Error>>()?;
         context.world.task.train(context.global, &mut jobs)?;
@@ -347,6 +370,15 @@ impl Engine {
         }
     }
 
+    /// Tells the estimator who was not asked because it was not there.
+    fn observe_absent(&mut self, context: &RoundContext) {
+        let Some(estimator) = &mut self.estimator else { return };
+        for (client, _) in context.available.iter().enumerate().filter(|(_, there)| !**there) {
+            estimator.observe_transmissions(client, 1, false);
+            estimator.observe(client, false);
+        }
+    }
+
     /// The models that arrived, and those that were trained and did not.
     fn collect(
         &self,
@@ -370,13 +402,14 @@ impl Engine {
         (arrivals, lost)
     }
 
-    /// Reports how good the global model is, on the training samples too if that is wanted.
+    /// Reports how good the model is, on the training samples too if that is wanted.
     ///
     /// # Errors
     ///
     /// When the task cannot evaluate.
     pub fn evaluate(&self, report: &mut RoundReport, train_loss: bool) -> Result<(), Error> {
-        for (name, value) in self.world.task.evaluate(&self.global, false)? {
+        let model = self.model();
+        for (name, value) in self.world.task.evaluate(&model, false)? {
             if !value.is_finite() {
                 continue;
             }
@@ -389,7 +422,7 @@ impl Engine {
             }
         }
         if train_loss {
-            let scores = self.world.task.evaluate(&self.global, true)?;
+            let scores = self.world.task.evaluate(&model, true)?;
             let loss = scores.iter().find(|(name, _)| name == "loss").map(|(_, loss)| *loss);
             report.train_loss = loss.filter(|loss| loss.is_finite());
         }
@@ -447,14 +480,16 @@ fn accepted(context: &RoundContext, job: Job) -> Update {
     if model.len() != context.global.len() {
         return Update::Broken;
     }
+    // An update is the difference from where the client started.
+    let start = job.start.unwrap_or(context.global);
     if let Some(attack) = context.world.attack(job.client) {
-        attack.corrupt(context.global, &mut model);
+        attack.corrupt(start, &mut model);
         finite = vector::finite(&model);
     }
     if !finite {
         return Update::Broken;
     }
-    context.world.scenario.server.clip(context.global, &mut model);
+    context.world.scenario.server.clip(start, &mut model);
     Update::Sound(model)
 }
 

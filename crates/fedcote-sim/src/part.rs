@@ -16,6 +16,8 @@ pub struct RoundContext<'a> {
     pub federation: &'a Federation,
     /// Whether these probabilities may differ from those of the round before.
     pub changed: bool,
+    /// Who is there in this round; only a scheme that asks around first may look at it.
+    pub available: &'a [bool],
     /// The round, from 1.
     pub round: u32,
     /// The global model that was broadcast.
@@ -49,6 +51,16 @@ pub struct Probabilities<'a> {
     pub target: &'a [f64],
     /// χ² of the effective against the actual label distribution.
     pub label_divergence: f64,
+    /// The number of draws by these probabilities in a round.
+    pub draws: u64,
+}
+
+impl Probabilities<'_> {
+    /// How many uploads of a client are to be expected in a round: K s (1 − ε).
+    pub fn expected(&self, context: &RoundContext, client: u32) -> f64 {
+        let client = client as usize;
+        self.draws as f64 * self.selection[client] * (1.0 - context.federation.failure()[client])
+    }
 }
 
 /// What a part remembers from round to round.
@@ -88,6 +100,11 @@ pub trait Selection: State + Send + Sync {
     /// The probabilities behind the draws, for a selection that has some.
     fn probabilities(&self) -> Option<Probabilities<'_>> {
         None
+    }
+
+    /// Whether it sees who is there, so that who is not counts as a failure that was observed.
+    fn sees_absent(&self) -> bool {
+        false
     }
 
     /// What the user should know about the probabilities in force.
@@ -157,6 +174,12 @@ pub trait Aggregation: State + Send + Sync {
         true
     }
 
+    /// Whether a round in which nobody can arrive counts, too; otherwise it leaves everything as it is. For an aggregation that
+    /// does not retry.
+    fn counts_empty_rounds(&self) -> bool {
+        false
+    }
+
     /// Named numbers that say what the server did in the round it has just aggregated, for `metrics.jsonl`.
     fn scores(&self) -> Vec<(&'static str, f64)> {
         Vec::new()
@@ -166,6 +189,28 @@ pub trait Aggregation: State + Send + Sync {
     fn correction(&self, context: &RoundContext, client: u32) -> Correction<'_> {
         let _ = (context, client);
         Correction::default()
+    }
+
+    /// The model that a client starts from, if it is not the global one.
+    fn start(&self, client: u32) -> Option<&[f32]> {
+        let _ = client;
+        None
+    }
+
+    /// The model to evaluate, if it is not the global one.
+    fn evaluated(&self, global: &[f32]) -> Option<Vec<f32>> {
+        let _ = global;
+        None
+    }
+
+    /// Whether clients whose uploads are all lost train, too, because something comes of it.
+    fn uses_lost(&self) -> bool {
+        false
+    }
+
+    /// Learns what was trained and lost, after [`aggregate`](Self::aggregate); copies are 0.
+    fn lost(&mut self, context: &RoundContext, lost: &[Arrival]) {
+        let _ = (context, lost);
     }
 
     /// Moves the global model. Returns the weight that each client had in the move.

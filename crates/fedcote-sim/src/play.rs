@@ -100,7 +100,7 @@ impl Play {
     /// The contents of `model.safetensors`.
     pub(crate) fn model(&self) -> Result<Vec<u8>, Error> {
         let parameters = self.engine.world().task.parameters();
-        let contents = fedcote_learn::checkpoint::contents(parameters, self.engine.global());
+        let contents = fedcote_learn::checkpoint::contents(parameters, &self.engine.model());
         contents.map_err(|error| Error::Task {
             round: self.round,
             client: None,

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use fedcote::privacy::{Geometric, fill_empty};
 use fedcote::random::{Key, Purpose};
 use fedcote::{Federation, FederationSpec};
-use fedcote_radio::Network;
+use fedcote_radio::{Labels, Network};
 use rand::RngExt;
 
 use crate::Error;
 use crate::hostile::Hostile;
 use crate::own::OwnSchemes;
-use crate::scenario::{LocalSteps, Scenario};
+use crate::scenario::{LocalSteps, Scenario, Selected};
 use crate::task::{Correction, Job, LabelCounts, Task};
 
 /// What all runs of one seed share.
@@ -48,7 +48,10 @@ impl World {
             let reason = format!("the task has {found} clients, the scenario {clients}");
             return Err(Error::Scenario { place: "clients".to_owned(), reason });
         }
-        let network = Network::new(&scenario.network, clients, task.len(), seed, &scenario.base)?;
+        let (parameters, base) = (task.len(), &scenario.base);
+        let labels = Some(Labels { classes, counts: &counts });
+        let network =
+            Network::with_labels(&scenario.network, clients, parameters, seed, base, labels)?;
         let mut failure = Vec::new();
         network.failures(1, &mut failure);
         let describe = |counts: Vec<f64>, failure: Vec<f64>| {
@@ -73,9 +76,17 @@ impl World {
         Key::new(self.seed, purpose)
     }
 
-    /// Draws per round, K.
+    /// Draws per round, K; as many as there are clients where everyone is asked.
     pub fn draws(&self) -> u64 {
-        self.scenario.general.selected
+        match self.scenario.general.selected {
+            Selected::Number(draws) => draws,
+            Selected::Everyone(_) => self.scenario.general.clients as u64,
+        }
+    }
+
+    /// Whether a round asks everyone who is there, instead of K draws.
+    pub fn asks_everyone(&self) -> bool {
+        matches!(self.scenario.general.selected, Selected::Everyone(_))
     }
 
     /// The local steps of a client.

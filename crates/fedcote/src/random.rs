@@ -53,6 +53,8 @@ pub enum Purpose {
     Test = 12,
     /// Which clients are hostile.
     Hostile = 13,
+    /// Which clients are there.
+    Availability = 20,
 }
 
 /// The name of a stream of random numbers.

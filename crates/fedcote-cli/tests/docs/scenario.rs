@@ -20,11 +20,12 @@ struct Section {
 const GENERAL: &str = "crates/fedcote-sim/src/scenario/mod.rs";
 const DATA: &str = "crates/fedcote-learn/src/data/spec.rs";
 const NETWORK: &str = "crates/fedcote-radio/src/config.rs";
+const AVAILABILITY: &str = "crates/fedcote-radio/src/availability/config.rs";
 const STANDARD: &str = "crates/fedcote-radio/src/standard.rs";
 const HOSTILE: &str = "crates/fedcote-sim/src/hostile.rs";
 const SERVER: &str = "crates/fedcote-sim/src/scenario/server.rs";
 
-const SECTIONS: [Section; 12] = [
+const SECTIONS: [Section; 13] = [
     Section {
         table: "",
         about: "The length of the comparison, who takes part, what is compared.",
@@ -61,6 +62,11 @@ const SECTIONS: [Section; 12] = [
         types: &[(NETWORK, "Stragglers")],
     },
     Section {
+        table: "network.availability",
+        about: "Clients that come and go, on top of any kind of network ([guide](../guide/network.md#clients-that-come-and-go)).",
+        types: &[(AVAILABILITY, "AvailabilityConfig")],
+    },
+    Section {
         table: "network.stations.NAME",
         about: "A station of your own, for standards to name.",
         types: &[(NETWORK, "StationConfig")],
@@ -84,7 +90,8 @@ const SECTIONS: [Section; 12] = [
 ];
 
 /// Where types that are a choice of words are looked for.
-const CHOICES: [&str; 7] = [
+const CHOICES: [&str; 8] = [
+    AVAILABILITY,
     DATA,
     NETWORK,
     GENERAL,
@@ -362,7 +369,9 @@ fn plain(kind: &str) -> String {
         "Vec<(u32, f64)>" => "list of pairs",
         "LocalSteps" => "whole number, or `[low, high]`",
         "EstimatorKind" => "name or table, below",
-        "Stragglers" => "table, below",
+        "Stragglers" | "AvailabilityConfig" => "table, below",
+        "Chance" => "number, a list with one per client, or a recipe",
+        "Selected" => "whole number, or `\"all\"`",
         "Table" => "table",
         "BTreeMap<String, StationConfig>" | "BTreeMap<String, StandardConfig>" => "tables, below",
         "Vec<ShadowingRange>" => "list of tables, below",

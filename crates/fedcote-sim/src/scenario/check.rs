@@ -5,7 +5,7 @@ use fedcote::estimate::EstimatorKind;
 use fedcote_learn::data::Shape;
 use fedcote_support::suggestion;
 
-use super::{LocalSteps, Scenario};
+use super::{LocalSteps, Scenario, Selected};
 use crate::scheme::NAMED;
 
 /// Step sizes that single precision can tell from 0 and from infinity, with room to spare.
@@ -23,8 +23,10 @@ impl Scenario {
         if general.clients == 0 || general.clients > 100_000_000 {
             return wrong("clients", "must be from 1 to 100000000");
         }
-        if general.selected == 0 || general.selected > 1_000_000_000 {
-            return wrong("selected", "must be from 1 to 1000000000");
+        if let Selected::Number(draws) = general.selected
+            && !(1..=1_000_000_000).contains(&draws)
+        {
+            return wrong("selected", "must be from 1 to 1000000000, or \"all\"");
         }
         if general.seeds.is_empty() {
             return wrong("seeds", "name at least one seed, as in [1, 2, 3]");
@@ -77,6 +79,9 @@ impl Scenario {
                 "training.rate_changes",
                 "must be [[round, rate], …] with growing rounds from 1 and rates from 1e-30 to 1e30",
             );
+        }
+        if !(0.0..=1e6).contains(&training.rate_decay) {
+            return wrong("training.rate_decay", "must be from 0 to 1e6");
         }
         self.task.check()?;
         self.observation.check()?;

@@ -66,8 +66,8 @@ pub struct General {
     pub rounds: u32,
     /// Clients, N.
     pub clients: usize,
-    /// Draws per round, K.
-    pub selected: u64,
+    /// Draws per round, K; or `"all"`: everyone who is there is asked, once.
+    pub selected: Selected,
     /// One run for each scheme and seed.
     pub seeds: Vec<u64>,
     /// The schemes to compare, by name.
@@ -90,7 +90,7 @@ impl Default for General {
         Self {
             rounds: 500,
             clients: 20,
-            selected: 10,
+            selected: Selected::Number(10),
             seeds: vec![1],
             schemes: ["fedavg", "fedcote", "ideal"].map(str::to_owned).to_vec(),
             evaluate_every: 10,
@@ -100,6 +100,24 @@ impl Default for General {
             portable: false,
         }
     }
+}
+
+/// Whom a round asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged, expecting = "must be a whole number, or \"all\"")]
+pub enum Selected {
+    /// So many draws.
+    Number(u64),
+    /// Everyone who is there.
+    Everyone(Everyone),
+}
+
+/// The word for everyone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Everyone {
+    /// All that are available.
+    All,
 }
 
 /// Local training: the `[training]` table.
@@ -114,11 +132,19 @@ pub struct Training {
     pub rate: f64,
     /// Later step sizes, `[[round, rate], …]`: from that round on, that rate.
     pub rate_changes: Vec<(u32, f64)>,
+    /// The step size falls by the square root: in round r it is divided by √(1 + (r − 1) · `rate_decay`).
+    pub rate_decay: f64,
 }
 
 impl Default for Training {
     fn default() -> Self {
-        Self { local_steps: LocalSteps::Same(5), batch: 128, rate: 0.05, rate_changes: Vec::new() }
+        Self {
+            local_steps: LocalSteps::Same(5),
+            batch: 128,
+            rate: 0.05,
+            rate_changes: Vec::new(),
+            rate_decay: 0.0,
+        }
     }
 }
 
@@ -126,7 +152,8 @@ impl Training {
     /// The step size of a round.
     pub fn rate_in(&self, round: u32) -> f32 {
         let changes = self.rate_changes.iter().take_while(|(from, _)| *from <= round);
-        changes.last().map_or(self.rate, |(_, rate)| *rate) as f32
+        let rate = changes.last().map_or(self.rate, |(_, rate)| *rate);
+        (rate / (1.0 + f64::from(round.saturating_sub(1)) * self.rate_decay).sqrt()) as f32
     }
 }
 

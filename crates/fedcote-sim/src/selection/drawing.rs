@@ -22,6 +22,7 @@ struct State {
     label_divergence: f64,
     alias: Option<Alias>,
     order: Vec<u32>,
+    draws: u64,
 }
 
 impl Drawing {
@@ -43,8 +44,17 @@ impl Drawing {
         target: Vec<f64>,
     ) -> Result<(), Error> {
         let federation = context.federation;
-        let procedure = (self.draws, self.uploads);
-        let (appearance, label_divergence) = if self.remembered {
+        let everyone = context.world.asks_everyone();
+        // Everyone once is what systematic draws with equal probabilities come to.
+        let (selection, procedure) = match everyone {
+            true => {
+                let equal = 1.0 / federation.len() as f64;
+                (vec![equal; federation.len()], (Draws::Systematic, self.uploads))
+            }
+            false => (selection, (self.draws, self.uploads)),
+        };
+        let nobody = federation.failure().iter().all(|failure| *failure >= 1.0);
+        let (appearance, label_divergence) = if self.remembered || nobody {
             // Everyone who was ever heard is in every aggregate, with the weight that is aimed at.
             (target.clone(), fedcote::divergence::label_divergence(federation, &target))
         } else {
@@ -92,7 +102,9 @@ impl Drawing {
                 (None, draw::label_order(shares, federation.len(), federation.classes())?)
             }
         };
-        self.state = Some(State { selection, appearance, target, label_divergence, alias, order });
+        let draws = context.world.draws();
+        self.state =
+            Some(State { selection, appearance, target, label_divergence, alias, order, draws });
         Ok(())
     }
 
@@ -100,6 +112,9 @@ impl Drawing {
     pub fn draw(&self, context: &RoundContext, redraw: u32) -> Result<Vec<Count>, Error> {
         let state = self.state.as_ref().expect("probabilities are set before draws");
         let world = context.world;
+        if world.asks_everyone() {
+            return Ok(available(context));
+        }
         let key = world.key(Purpose::Selection).round(context.round).attempt(redraw);
         let mut stream = key.stream();
         Ok(match &state.alias {
@@ -114,6 +129,13 @@ impl Drawing {
             appearance: &state.appearance,
             target: &state.target,
             label_divergence: state.label_divergence,
+            draws: state.draws,
         })
     }
+}
+
+/// Everyone who is there, once.
+pub(super) fn available(context: &RoundContext) -> Vec<Count> {
+    let clients = (0..).zip(context.available).filter(|(_, there)| **there);
+    clients.map(|(client, _)| (client, 1)).collect()
 }

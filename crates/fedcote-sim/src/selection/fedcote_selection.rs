@@ -117,6 +117,12 @@ impl Selection for Fedcote {
             return Ok(());
         }
         let selected = context.world.draws();
+        let nobody = context.federation.failure().iter().all(|failure| *failure >= 1.0);
+        if context.world.asks_everyone() || nobody {
+            // There is nothing to choose: the weights are those of the data.
+            let weights = context.federation.weights().to_vec();
+            return self.drawing.set(context, weights.clone(), weights);
+        }
         if let Some(settings) = &self.printed {
             let (federation, threshold) = (context.federation, self.options.threshold);
             let (selection, warnings) = printed::solve(federation, selected, threshold, settings);

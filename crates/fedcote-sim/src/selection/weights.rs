@@ -29,7 +29,7 @@ impl Selection for Weights {
     fn prepare(&mut self, context: &RoundContext) -> Result<(), Error> {
         if self.0.stale(context) {
             let weights = context.federation.weights();
-            self.0.set(context, weights.to_vec(), weights.to_vec())?;
+            self.0.set(context, among_known(context, weights), weights.to_vec())?;
         }
         Ok(())
     }
@@ -44,3 +44,15 @@ impl Selection for Weights {
 }
 
 impl State for Weights {}
+
+/// The weights, as far as the server knows only of those who are there.
+fn among_known(context: &RoundContext, weights: &[f64]) -> Vec<f64> {
+    let known = context.world.network.availability().is_some_and(|found| found.is_known_now());
+    if !known || !context.available.contains(&true) {
+        return weights.to_vec();
+    }
+    let there = |(weight, there): (&f64, &bool)| if *there { *weight } else { 0.0 };
+    let there: Vec<f64> = weights.iter().zip(context.available).map(there).collect();
+    let total: f64 = there.iter().sum();
+    there.into_iter().map(|weight| weight / total).collect()
+}
