@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, OnceLock};
 
 use fedcote::random::Key;
-use fedcote_learn::data::Dataset;
+use fedcote_learn::data::{self, Dataset};
 use fedcote_learn::models::Model;
 use fedcote_learn::train::{self, LocalSettings, Trainer};
 use fedcote_learn::{Partition, Path};
@@ -36,6 +36,10 @@ impl Classification {
         let (labels, classes) = (&data.train.labels, data.train.classes);
         let clients = scenario.general.clients;
         let partition = fedcote_learn::partition(&scenario.data, labels, classes, clients, seed)?;
+        let data = match scenario.data.rotations {
+            Some(rotations @ 2..) => Arc::new(data::rotate(&data, &partition, rotations)?),
+            _ => data,
+        };
         let path = if scenario.general.portable { Path::portable() } else { Path::best() };
         let shape = data.train.shape;
         let model = fedcote_learn::models::build_for(&scenario.model, shape, classes, path)?;
@@ -50,7 +54,7 @@ impl Classification {
     ///
     /// When the data set cannot be read, or as for [`Classification::new`].
     pub fn load(scenario: &Scenario, seed: u64) -> Result<Self, Error> {
-        Self::new(scenario, fedcote_learn::data::load(&scenario.data, &scenario.base)?, seed)
+        Self::new(scenario, data::load(&scenario.data, &scenario.base)?, seed)
     }
 
     fn train_one(&self, global: &[f32], job: &mut Job) {
@@ -141,7 +145,7 @@ impl Classifications {
         if let Some(data) = self.data.get() {
             return Ok(Arc::clone(data));
         }
-        let data = fedcote_learn::data::load(&self.scenario.data, &self.scenario.base)?;
+        let data = data::load(&self.scenario.data, &self.scenario.base)?;
         Ok(Arc::clone(self.data.get_or_init(|| data)))
     }
 }

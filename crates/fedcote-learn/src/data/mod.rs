@@ -13,6 +13,7 @@ pub mod idx;
 pub mod md5;
 #[cfg(feature = "mnist")]
 mod mnist;
+mod rotate;
 mod spec;
 mod synthetic;
 
@@ -21,6 +22,7 @@ use std::{
     sync::{Arc, LazyLock},
 };
 
+pub use rotate::rotate;
 pub use spec::{DataSpec, PartitionKind, SetKind};
 
 use crate::{

@@ -57,6 +57,10 @@ pub struct DataSpec {
     /// Shards per client, at least 1; default 2.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shards_per_client: Option<usize>,
+    /// Quarter turns, 1 to 4; default 1, none. Client i has its images turned by i mod `rotations` quarter turns, test image j by j mod
+    /// `rotations`, so that clients of the same labels differ in their features.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rotations: Option<usize>,
     /// Training samples of a `synthetic` set; default 10,000. A fifth as many, at most 10,000, form the test set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub samples: Option<usize>,
@@ -80,6 +84,7 @@ impl Default for DataSpec {
             unbalance: None,
             concentration: None,
             shards_per_client: None,
+            rotations: None,
             samples: None,
             features: None,
             classes: None,
@@ -127,6 +132,12 @@ impl DataSpec {
         }
         if self.shards_per_client == Some(0) {
             refuse("data.shards_per_client", "must be at least 1")?;
+        }
+        if self.rotations.is_some_and(|rotations| !(1..=4).contains(&rotations)) {
+            refuse("data.rotations", "must be 1 to 4")?;
+        }
+        if self.rotations.is_some() && synthetic {
+            refuse("data.rotations", "has no meaning for set = \"synthetic\"; remove it")?;
         }
         let (samples, features, classes, noise) = self.synthetic();
         if !(2..=256).contains(&classes) {
