@@ -117,6 +117,107 @@ fn twenty_kills_change_nothing() {
     assert_eq!(results(&folder.path().join("calm")), results(&folder.path().join("wild")));
 }
 
+/// Metrics, models and event files of all runs below a folder, by path.
+fn all_results(out: &Path) -> std::collections::BTreeMap<String, Vec<u8>> {
+    let mut found = std::collections::BTreeMap::new();
+    let mut folders = vec![out.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            if path.is_dir() {
+                folders.push(path);
+            } else if ["metrics.jsonl", "model.safetensors"].contains(&&*name)
+                || name.contains("tfevents")
+            {
+                let place = path.strip_prefix(out).unwrap().to_string_lossy().into_owned();
+                found.insert(place, fs::read(path).unwrap());
+            }
+        }
+    }
+    found
+}
+
+/// A sweep killed at whatever moments and resumed, and one by three workers: the same files as an undisturbed one.
+#[test]
+fn a_sweep_survives_kills_and_is_divided() {
+    let folder = folder();
+    let swept = ["--sweep", "selected=2,4,6", "--set", "rounds=20", "--tensorboard"];
+    let words =
+        |out: &'static str| [&["run", "mine.toml", "--out", out, "--json"], &swept[..]].concat();
+    let calm = output(folder.path(), &words("calm"));
+    assert!(calm.status.success() && calm.stderr.is_empty(), "{}", text(&calm.stderr));
+    let summary: serde_json::Value = serde_json::from_slice(&calm.stdout).unwrap();
+    assert_eq!(summary["points"][2]["settings"]["selected"], 6);
+    assert_eq!(summary["points"][2]["folder"], "selected=6");
+    let differences = &summary["points"][0]["schemes"][1]["differences"]["tail_accuracy"];
+    assert!(differences["low"].as_f64() <= differences["mean"].as_f64(), "{differences}");
+    let begin = || {
+        let mut words = words("wild");
+        words.push("--resume");
+        fedcote(folder.path(), &words).stdout(Stdio::null()).spawn().unwrap()
+    };
+    for kill in 0..8u64 {
+        let mut child = begin();
+        std::thread::sleep(Duration::from_millis(20 + kill * 67 % 230));
+        // SIGKILL; it fails only when the sweep has ended.
+        let _ = child.kill();
+        child.wait().unwrap();
+    }
+    // Its own file knows what it sweeps, if it got so far.
+    assert!(begin().wait().unwrap().success());
+    let resumed = output(folder.path(), &["run", "--resume", "--out", "wild", "--tensorboard"]);
+    assert!(resumed.status.success(), "{}", text(&resumed.stderr));
+    assert!(text(&resumed.stdout).contains("separable from fedavg"), "{}", text(&resumed.stdout));
+    let calm = all_results(&folder.path().join("calm"));
+    assert_eq!(calm.len(), 3 * 6 * 3);
+    assert!(calm == all_results(&folder.path().join("wild")), "the same bits");
+    for part in ["1/3", "2/3", "3/3"] {
+        let part = output(folder.path(), &[&words("parts")[..], &["--shard", part]].concat());
+        assert!(part.status.success(), "{}", text(&part.stderr));
+    }
+    assert!(calm == all_results(&folder.path().join("parts")), "the same bits");
+    let tables = ["calm", "parts"].map(|out| {
+        let text = fs::read_to_string(folder.path().join(out).join("sweep.csv")).unwrap();
+        // Times differ.
+        let at = text
+            .lines()
+            .next()
+            .unwrap()
+            .split(',')
+            .position(|name| name == "seconds_mean")
+            .unwrap();
+        let cut = |line: &str| {
+            line.split(',')
+                .enumerate()
+                .filter(|(c, _)| *c != at)
+                .map(|(_, w)| w.to_owned())
+                .collect::<Vec<_>>()
+        };
+        text.lines().map(cut).collect::<Vec<_>>()
+    });
+    assert_eq!(tables[0], tables[1]);
+    assert_eq!(tables[0].len(), 1 + 3 * 3);
+    // A part of every combination is an ordinary folder of runs.
+    let report = output(folder.path(), &["report", "calm/selected=4"]);
+    assert!(report.status.success(), "{}", text(&report.stderr));
+    let report = fs::read_to_string(folder.path().join("calm/report.html")).unwrap();
+    assert!(report.contains("Test accuracy over the tail against selected"));
+}
+
+#[test]
+fn two_keys_are_heat_maps() {
+    let folder = folder();
+    let sweep = "\n[sweep]\nselected = [2, 4]\n\"training.rate\" = [0.05, 0.1]\n";
+    fs::write(folder.path().join("grid.toml"), format!("{SCENARIO}{sweep}")).unwrap();
+    let done = output(folder.path(), &["run", "grid.toml", "--rounds", "4", "--out", "grid"]);
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    assert!(folder.path().join("grid/selected=4,rate=0.05/fedavg/2/finished.json").is_file());
+    let export = ["report", "grid", "--export", "figures"];
+    assert!(output(folder.path(), &export).status.success());
+    let svg = fs::read_to_string(folder.path().join("figures/tail_accuracy.svg")).unwrap();
+    assert!(svg.contains("Heat map, scaffold, training.rate by selected"), "{svg}");
+}
+
 /// Two workers on one folder at the same time, one of them killed and started again: same bits as one command.
 #[test]
 fn two_shards_and_a_kill_are_one_command() {
@@ -234,6 +335,20 @@ fn wrong_requests_get_one_line_and_status_2() {
             vec!["run", "mine.toml", "--seeds", "x"],
             "as in 1,3 or 1-5, is `x`; see `fedcote run --help`",
         ),
+        (vec!["run", "mine.toml", "--sweep", "selected"], "expected KEY=V1,V2,"),
+        (vec!["run", "mine.toml", "--sweep", "seeds=1,2"], "--sweep seeds: is no setting to sweep"),
+        (
+            vec!["run", "mine.toml", "--sweep", "selected=2,2"],
+            "--sweep selected: 2 is listed twice",
+        ),
+        (vec!["run", "mine.toml", "--sweep", "selected=2,0"], "sweep selected=0: must be"),
+        (vec!["run", "mine.toml", "--sweep", "training.rat=2"], "did you mean `rate`?"),
+        (
+            vec!["run", "mine.toml", "--sweep", "selected=2", "--set", "selected=3"],
+            "--sweep selected: --set selected is given, too; leave one of them out",
+        ),
+        (vec!["run", "mine.toml", "--sweep", "selected=2,3", "--out", "used"], "not of a sweep"),
+        (vec!["run", "mine.toml", "--against", "fedcot"], "did you mean `fedcote`?"),
         (vec!["run", "mine.toml", "--seeds", "1,1"], "--seeds: 1 is given twice"),
         (vec!["run", "mine.toml", "--seeds", "-1"], "--seeds: must be seeds from 0"),
         (

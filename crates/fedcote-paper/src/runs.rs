@@ -121,6 +121,7 @@ impl Store {
                 shard: Shard::ALL,
                 stop,
                 command: String::new(),
+                tensorboard: false,
             };
             let folder = self.variant(&variant);
             if !comparison::play(&scenario, &tasks, &folder, &ids, &control, watch)? {

@@ -111,8 +111,8 @@ pub fn tails(title: String, grid: &Grid, cells: &Cells) -> Document {
         }
     }
     let mut text = vec![
-        "Accuracies in percent, mean ± standard deviation over seeds; the best in bold, Ideal apart. The tail is the last \
-         100 rounds (a fifth of a shorter run): its mean, and the deviation from round to round within a run."
+        "Accuracies in percent, mean ± standard deviation over seeds; in bold the highest mean of a column (the lowest \
+         where low is good), which need not be more than chance; Ideal apart. The tail is the last 100 rounds (a fifth of a shorter run): its mean, and the deviation from round to round within a run."
             .to_owned(),
     ];
     text.extend(grid.notes.iter().map(|note| (*note).to_owned()));

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use fedcote_sim::RoundReport;
 use fedcote_sim::folder::{Overview, Recorded, ScenarioFile, Standing, read_summary};
+use fedcote_sim::statistics::{Runs, summaries};
 use fedcote_sim::summary::{SchemeSummary, Spread, tail_rounds};
 
 pub use fedcote_sim::folder::{Client, Clients};
@@ -23,6 +24,8 @@ pub struct Run {
     pub schemes: Vec<Scheme>,
     /// `scenario.toml`.
     pub scenario: Option<ScenarioFile>,
+    /// The scheme that the others are compared with.
+    pub against: String,
     /// The number of rounds that the scenario asks for; while no run has ended, the most that any run has.
     pub rounds: u32,
     /// Runs of the scenario that have not ended.
@@ -67,13 +70,13 @@ impl Run {
         let file = read_summary(path)?.unwrap_or_default();
         let overview = Overview::read(path)?;
         let rounds = if file.rounds > 0 { file.rounds } else { overview.rounds };
-        let mut schemes: Vec<Scheme> = Vec::new();
+        let (mut recorded_seeds, mut all) = (Vec::new(), Vec::<Runs>::new());
         let mut instructions = BTreeSet::new();
         for name in overview.schemes() {
             let (mut seeds, mut runs) = (Vec::new(), Vec::new());
             for Standing { run, .. } in overview.runs.iter().filter(|s| s.run.scheme == name) {
                 let Some(recorded) = Recorded::read(&run.folder(path))? else { continue };
-                runs.extend(recorded.has_begun().then(|| recorded.summary(rounds)));
+                runs.extend(recorded.has_begun().then(|| (run.seed, recorded.summary(rounds))));
                 let Recorded { rounds, clients, finished } = recorded;
                 instructions.extend(finished.into_iter().flat_map(|ended| ended.instructions));
                 seeds.push(Seed { seed: run.seed, rounds: rounds.reports, clients });
@@ -83,9 +86,17 @@ impl Run {
             }
             seeds.sort_by_key(|seed| seed.seed);
             let reference = overview.scenario.as_ref().is_some_and(|file| file.is_reference(name));
-            let summary = SchemeSummary::of(name, reference, &runs);
-            schemes.push(Scheme { name: name.to_owned(), seeds, summary });
+            all.push((name, reference, runs));
+            recorded_seeds.push(seeds);
         }
+        let against = overview.against().unwrap_or_default().to_owned();
+        let summed = summaries(&all, Some(&against)).into_iter().zip(recorded_seeds);
+        let scheme = |(summary, seeds): (SchemeSummary, _)| Scheme {
+            name: summary.name.clone(),
+            seeds,
+            summary,
+        };
+        let schemes: Vec<Scheme> = summed.map(scheme).collect();
         if schemes.is_empty() {
             return Err(missing(
                 "no runs in this folder (expected SCHEME/SEED/metrics.jsonl; `fedcote run --out DIR` makes one)",
@@ -103,6 +114,7 @@ impl Run {
             name,
             schemes,
             scenario,
+            against,
             rounds,
             unfinished,
             instructions,

@@ -19,6 +19,7 @@ pub mod dots;
 mod error;
 pub mod folder;
 pub mod font;
+pub mod heat;
 pub mod lines;
 pub mod map;
 pub mod panel;

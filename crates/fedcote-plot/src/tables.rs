@@ -1,23 +1,10 @@
-//! Tables of means and deviations, the best in bold, as Markdown, LaTeX, CSV, JSON and HTML.
+//! Tables of means and deviations, some in bold, as Markdown, LaTeX, CSV, JSON and HTML.
 
 use std::fmt::Write;
 
-use serde::Serialize;
-
 use crate::svg::Escaped;
+pub use fedcote_sim::statistics::Better;
 use fedcote_sim::summary::Spread;
-
-/// Which values of a column are good.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Better {
-    /// High ones.
-    Higher,
-    /// Low ones.
-    Lower,
-    /// There is no better.
-    Neither,
-}
 
 /// How the values of a column are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +63,8 @@ pub enum Cell {
     Spread(Spread),
     /// One number.
     Number(f64),
+    /// The value of a scheme that no other is separably better than.
+    Leading(Spread),
     /// A remark.
     Text(String),
     /// Nothing.
@@ -91,7 +80,7 @@ impl From<Option<Spread>> for Cell {
 impl Cell {
     fn value(&self) -> Option<f64> {
         match self {
-            Self::Spread(statistic) => Some(statistic.mean),
+            Self::Spread(statistic) | Self::Leading(statistic) => Some(statistic.mean),
             Self::Number(number) => Some(*number),
             Self::Text(_) | Self::Empty => None,
         }
@@ -101,7 +90,7 @@ impl Cell {
     pub(crate) fn write(&self, digits: Digits) -> String {
         match self {
             Self::Spread(Spread { mean, .. }) if !mean.is_finite() => "–".into(),
-            Self::Spread(Spread { mean, std }) => {
+            Self::Spread(Spread { mean, std }) | Self::Leading(Spread { mean, std }) => {
                 format!("{} ± {}", digits.write(*mean), digits.write(*std))
             }
             Self::Number(number) => digits.write(*number),
@@ -118,7 +107,7 @@ pub struct Row {
     pub name: String,
     /// One cell a column.
     pub cells: Vec<Cell>,
-    /// Not in the contest for the best: an ideal that no scheme can have, or a run that diverged.
+    /// Never bold: an ideal that no scheme can have, or a run that diverged.
     pub apart: bool,
 }
 
@@ -152,21 +141,25 @@ pub struct Table {
 }
 
 impl Table {
-    /// Whether the cell is the best of its column; equal to all printed digits is as good.
-    pub fn is_best(&self, row: usize, column: usize) -> bool {
+    /// Whether the cell is bold: it leads, or it has the highest number of its column, the lowest where these are good;
+    /// equal to all printed digits is as high. The latter says nothing about chance.
+    pub fn is_bold(&self, row: usize, column: usize) -> bool {
         let Column { better, digits, .. } = self.columns[column];
+        if let Some(Cell::Leading(_)) = self.rows[row].cells.get(column) {
+            return true;
+        }
         let value = |row: &Row| {
             let value = row.cells.get(column).and_then(Cell::value).filter(|_| !row.apart)?;
             Some(if better == Better::Lower { -value } else { value })
         };
         let rivals: Vec<f64> = self.rows.iter().filter_map(value).collect();
-        let best = rivals.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let highest = rivals.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let Some(own) =
             value(&self.rows[row]).filter(|_| better != Better::Neither && rivals.len() > 1)
         else {
             return false;
         };
-        digits.write(own) == digits.write(best)
+        digits.write(own) == digits.write(highest)
     }
 
     fn text(&self, row: usize, column: usize) -> String {
@@ -174,10 +167,10 @@ impl Table {
         cell.write(self.columns[column].digits)
     }
 
-    /// Each row's name and its cells' texts, the best marked.
+    /// Each row's name and its cells' texts, the bold ones marked.
     fn marked(&self, mark: impl Fn(String, bool) -> String) -> Vec<(String, Vec<String>)> {
         let cells = |row| {
-            (0..self.columns.len()).map(|c| mark(self.text(row, c), self.is_best(row, c))).collect()
+            (0..self.columns.len()).map(|c| mark(self.text(row, c), self.is_bold(row, c))).collect()
         };
         self.rows.iter().enumerate().map(|(index, row)| (row.name.clone(), cells(index))).collect()
     }
@@ -196,7 +189,7 @@ impl Table {
         out.push_str(&"---:|".repeat(self.columns.len()));
         for (name, cells) in
             self.marked(
-                |text, best| if best { format!("**{}**", escape(&text)) } else { escape(&text) },
+                |text, bold| if bold { format!("**{}**", escape(&text)) } else { escape(&text) },
             )
         {
             let _ = write!(out, "\n| {} | {} |", escape(&name), cells.join(" | "));
@@ -216,9 +209,9 @@ impl Table {
             let _ = write!(out, " & {}", latex(&column.name));
         }
         out.push_str(" \\\\\n\\midrule\n");
-        let mark = |text: String, best| {
+        let mark = |text: String, bold| {
             let text = latex(&text);
-            if best { format!("\\textbf{{{text}}}") } else { text }
+            if bold { format!("\\textbf{{{text}}}") } else { text }
         };
         for (name, cells) in self.marked(mark) {
             let _ = writeln!(out, "{} & {} \\\\", latex(&name), cells.join(" & "));
@@ -237,7 +230,9 @@ impl Table {
             }
         };
         let spreads = |column: usize| {
-            self.rows.iter().any(|row| matches!(row.cells.get(column), Some(Cell::Spread(_))))
+            self.rows.iter().any(|row| {
+                matches!(row.cells.get(column), Some(Cell::Spread(_) | Cell::Leading(_)))
+            })
         };
         let mut out = quote(&self.corner);
         for (index, column) in self.columns.iter().enumerate() {
@@ -251,7 +246,9 @@ impl Table {
             out.push_str(&quote(&row.name));
             for index in 0..self.columns.len() {
                 let (value, deviation) = match row.cells.get(index) {
-                    Some(Cell::Spread(spread)) => (spread.mean.to_string(), spread.std.to_string()),
+                    Some(Cell::Spread(spread) | Cell::Leading(spread)) => {
+                        (spread.mean.to_string(), spread.std.to_string())
+                    }
                     Some(Cell::Number(number)) => (number.to_string(), String::new()),
                     Some(Cell::Text(text)) => (quote(text), String::new()),
                     Some(Cell::Empty) | None => Default::default(),
@@ -269,12 +266,12 @@ impl Table {
     /// One JSON document: title, columns, and rows by name with values at full precision.
     pub fn json(&self) -> serde_json::Value {
         let cell = |row: usize, column: usize| {
-            let best = self.is_best(row, column);
+            let bold = self.is_bold(row, column);
             match self.rows[row].cells.get(column) {
-                Some(Cell::Spread(Spread { mean, std })) => {
-                    serde_json::json!({"mean": mean, "std": std, "best": best})
+                Some(Cell::Spread(Spread { mean, std }) | Cell::Leading(Spread { mean, std })) => {
+                    serde_json::json!({"mean": mean, "std": std, "bold": bold})
                 }
-                Some(Cell::Number(value)) => serde_json::json!({"value": value, "best": best}),
+                Some(Cell::Number(value)) => serde_json::json!({"value": value, "bold": bold}),
                 Some(Cell::Text(text)) => serde_json::json!({"text": text}),
                 Some(Cell::Empty) | None => serde_json::Value::Null,
             }
@@ -305,9 +302,9 @@ impl Table {
             let _ = write!(out, "<th scope=\"col\">{}</th>", Escaped(&column.name));
         }
         out.push_str("</tr></thead><tbody>");
-        let mark = |text: String, best| {
+        let mark = |text: String, bold| {
             let text = Escaped(&text);
-            if best { format!("<strong>{text}</strong>") } else { text.to_string() }
+            if bold { format!("<strong>{text}</strong>") } else { text.to_string() }
         };
         for (name, cells) in self.marked(mark) {
             let _ = write!(

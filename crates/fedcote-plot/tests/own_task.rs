@@ -110,7 +110,15 @@ failures = "none"
 "#;
 
 fn control<'a>(stop: &'a AtomicBool, resume: bool, shard: Shard) -> Control<'a> {
-    Control { threads: 2, remote: None, resume, shard, stop, command: "a test".to_owned() }
+    Control {
+        threads: 2,
+        remote: None,
+        resume,
+        shard,
+        stop,
+        command: "a test".to_owned(),
+        tensorboard: false,
+    }
 }
 
 fn scenario() -> Scenario {

@@ -105,6 +105,7 @@ pub fn simulate(
         shard: Shard::ALL,
         stop: &stop,
         command: "fedcote.simulate".into(),
+        tensorboard: false,
     };
     let progress = Progress::default();
     let watch = watch.clone().unbind();

@@ -17,6 +17,7 @@ use crate::runner::Runner;
 use crate::scenario::Scenario;
 use crate::summary::Summary;
 use crate::task::Tasks;
+use crate::tensorboard::EventFiles;
 
 /// What happens in a comparison, for whoever listens.
 #[derive(Debug)]
@@ -67,6 +68,8 @@ pub struct Control<'a> {
     pub stop: &'a AtomicBool,
     /// The command that repeats the comparison, for the summary.
     pub command: String,
+    /// Whether to write event files for TensorBoard, too.
+    pub tensorboard: bool,
 }
 
 /// Runs a comparison, or this worker's part of it, in a folder, and sums up what is there. `None` means that it was
@@ -118,7 +121,11 @@ pub fn compare(
     // It would speak of fewer runs than there will be.
     remove(&out.join("summary.json"))?;
     remove(&out.join("summary.csv"))?;
-    if !place.play(&runs, &folders, control, listener)? {
+    let events = control.tensorboard.then(|| EventFiles::new(out, listener));
+    let listener = events.as_ref().map_or(listener, |events| events);
+    let ended = place.play(&runs, &folders, control, listener)?;
+    events.map_or(Ok(()), EventFiles::finish)?;
+    if !ended {
         return Ok(None);
     }
     summarise(out).map(Some)

@@ -13,7 +13,7 @@
 //! let scenario = Scenario::load("quickstart", &overrides.map(String::from))?;
 //! let stop = AtomicBool::new(false);
 //! let control =
-//!     Control { threads: 1, remote: None, resume: false, shard: Shard::ALL, stop: &stop, command: "example".into() };
+//!     Control { threads: 1, remote: None, resume: false, shard: Shard::ALL, stop: &stop, command: "example".into(), tensorboard: false };
 //! # let folder = tempfile::tempdir()?;
 //! # let out = folder.path().join("runs");
 //! let tasks = Classifications::load(&scenario)?;
@@ -46,9 +46,12 @@ pub mod scenario;
 pub mod scheme;
 pub mod selection;
 pub mod slab;
+pub mod statistics;
 pub mod stretch;
 pub mod summary;
+pub mod sweep;
 pub mod task;
+pub mod tensorboard;
 pub mod vector;
 pub mod worker;
 mod world;

@@ -37,6 +37,12 @@ impl Shard {
     /// Everything.
     pub const ALL: Self = Self { part: 0, parts: 1 };
 
+    /// The same worker's part of runs that are counted on from so many others.
+    pub(crate) fn after(self, runs: usize) -> Self {
+        let Self { part, parts } = self;
+        Self { part: (part + parts - runs % parts) % parts, parts }
+    }
+
     /// Whether other workers have a part, too.
     pub fn is_part(&self) -> bool {
         self.parts > 1
@@ -88,6 +94,13 @@ mod tests {
         }
         found.sort_unstable();
         assert_eq!(found, all);
+        // Counted on, the parts go on where they were.
+        let (first, rest) = all.split_at(4);
+        for shard in ["1/3", "2/3", "3/3"].map(|shard| shard.parse::<Shard>().unwrap()) {
+            let counted: Vec<&u64> =
+                shard.of(first).into_iter().chain(shard.after(4).of(rest)).collect();
+            assert_eq!(counted, shard.of(&all));
+        }
         for wrong in ["0/3", "4/3", "1", "a/b", "1/0", ""] {
             assert!(wrong.parse::<Shard>().is_err(), "{wrong}");
         }

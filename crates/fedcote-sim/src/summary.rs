@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::folder::Finished;
 use crate::report::RoundReport;
+use crate::statistics::Difference;
 
 /// Mean and (sample) standard deviation over seeds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -183,6 +184,12 @@ pub struct SchemeSummary {
     pub seconds: Option<Spread>,
     /// Bytes of server state that grew with the number of clients.
     pub server_memory: usize,
+    /// The differences from the scheme that all are compared with, by measure.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub differences: BTreeMap<String, Difference>,
+    /// The measures in which no other scheme is separably better, and some are separably worse.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub leads: Vec<String>,
 }
 
 impl SchemeSummary {
@@ -217,6 +224,8 @@ impl SchemeSummary {
             scores: names.into_iter().map(|name| (name.clone(), score(name))).collect(),
             seconds: spread(|run| run.seconds),
             server_memory: runs.iter().map(|run| run.server_memory).max().unwrap_or(0),
+            differences: BTreeMap::new(),
+            leads: Vec::new(),
         }
     }
 }
@@ -227,6 +236,9 @@ impl SchemeSummary {
 pub struct Summary {
     /// The schemes, in the order of the scenario.
     pub schemes: Vec<SchemeSummary>,
+    /// The scheme that the others' differences are from, if there are others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub against: Option<String>,
     /// Rounds per run; while no run has ended, the most that one has played.
     pub rounds: u32,
     /// Runs of the scenario that have not ended; absent when all have.
@@ -268,12 +280,14 @@ impl Summary {
             "scheme,seeds,diverged,test_accuracy_mean,test_accuracy_std,tail_accuracy_mean,\
              tail_accuracy_std,tail_spread_mean,train_loss_mean,train_loss_std,test_loss_mean,\
              arrivals_mean,label_divergence_wanted_mean,label_divergence_realised_mean,\
-             rounds_to_90_mean,seconds_mean,server_memory\n",
+             rounds_to_90_mean,seconds_mean,server_memory,\
+             tail_accuracy_difference,tail_accuracy_difference_low,tail_accuracy_difference_high\n",
         );
         for scheme in &self.schemes {
             let cell = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
             let average = |spread: &Option<Spread>| cell(spread.map(|spread| spread.mean));
             let deviation = |spread: &Option<Spread>| cell(spread.map(|spread| spread.std));
+            let difference = scheme.differences.get("tail_accuracy");
             let cells = [
                 scheme.name.clone(),
                 scheme.seeds.to_string(),
@@ -292,6 +306,9 @@ impl Summary {
                 average(&scheme.rounds_to_90),
                 average(&scheme.seconds),
                 scheme.server_memory.to_string(),
+                cell(difference.map(|difference| difference.mean)),
+                cell(difference.and_then(|difference| difference.low)),
+                cell(difference.and_then(|difference| difference.high)),
             ];
             text.push_str(&cells.join(","));
             text.push('\n');

@@ -49,6 +49,7 @@ fn control(threads: usize, resume: bool, stop: &AtomicBool) -> Control<'_> {
         shard: Shard::ALL,
         stop,
         command: "fedcote run".to_owned(),
+        tensorboard: false,
     }
 }
 

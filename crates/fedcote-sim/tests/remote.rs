@@ -135,6 +135,7 @@ fn perform(
         shard: Shard::ALL,
         stop: &stop,
         command: "a test".to_owned(),
+        tensorboard: false,
     };
     let tasks = Classifications::later(&scenario);
     Ok(compare(&scenario, &tasks, out, &control, &listener)?.is_some())

@@ -1,6 +1,7 @@
 //! `fedcote run`: a comparison of schemes.
 
 pub(crate) mod progress;
+mod sweep;
 mod table;
 
 use std::path::{Path, PathBuf};
@@ -9,6 +10,8 @@ use std::sync::atomic::Ordering;
 use fedcote_sim::comparison::{Control, Shard, compare};
 use fedcote_sim::folder::ScenarioFile;
 use fedcote_sim::scenario::{PRESETS, Preset};
+use fedcote_sim::summary::Summary;
+use fedcote_sim::sweep::SweepSummary;
 use fedcote_sim::{Classifications, Scenario, Tasks};
 use fedcote_support::command;
 
@@ -36,6 +39,10 @@ pub struct Args {
     /// Override a key of the scenario, such as training.rate=0.1 (may be repeated)
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
+    /// Run the comparison with each of these values of a key, such as network.outdoor_excess_loss_db=0,10,20 (may be
+    /// repeated, for all combinations): adds to the scenario's table [sweep]
+    #[arg(long = "sweep", value_name = "KEY=V1,V2,…")]
+    swept: Vec<String>,
     /// Rounds instead of the scenario's: short for --set rounds=R
     #[arg(long, value_name = "R", allow_negative_numbers = true)]
     #[arg(value_parser = whole::<u32>(1..=u32::MAX.into()))]
@@ -43,6 +50,9 @@ pub struct Args {
     /// Seeds instead of the scenario's, such as 7, or 1,2,3, or 1-5
     #[arg(long, value_name = "SEEDS", allow_negative_numbers = true)]
     seeds: Option<Seeds>,
+    /// The scheme that the others are compared with, seed by seed [default: the first]: short for --set against=SCHEME
+    #[arg(long, value_name = "SCHEME")]
+    against: Option<String>,
     /// The folder to write to [default: runs/SCENARIO, numbered if it exists]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -60,6 +70,9 @@ pub struct Args {
     /// Execute part I of N of the runs, such as 2/8: N workers that share --out execute them all
     #[arg(long, value_name = "I/N", requires = "out")]
     shard: Option<Shard>,
+    /// Write event files for TensorBoard, too, one in the folder of every run
+    #[arg(long)]
+    tensorboard: bool,
     #[command(flatten)]
     place: Place,
     /// Print the resolved scenario and stop
@@ -89,9 +102,10 @@ fn after_help() -> String {
              fedcote run\n  \
              fedcote run paper-calibrated --seeds 1-3 --rounds 100\n  \
              fedcote run --set 'schemes=[\"fedavg\",\"scaffold\"]' --out runs/mine\n  \
-             fedcote run --resume --out runs/mine\n  \
+             fedcote run --resume --out runs/mine --against fedavg\n  \
              fedcote run paper-calibrated --out /shared/paper --shard 2/8\n  \
              fedcote run paper-calibrated --on ray --address local\n  \
+             fedcote run --sweep network.outdoor_excess_loss_db=0,10,20,26 --seeds 1-3\n  \
              fedcote run --serve\n  \
              fedcote run --print-config > mine.toml && fedcote run mine.toml\n\n\
              Exit status: 0 done, 1 the work failed, 2 the request was wrong, 3 interrupted, to be resumed.";
@@ -118,11 +132,16 @@ pub fn run(args: Args, session: &Session) -> Result<(), Error> {
     let mut overrides = args.overrides.clone();
     overrides.extend(args.rounds.map(|rounds| format!("rounds={rounds}")));
     overrides.extend(args.seeds.map(|Seeds(seeds)| format!("seeds={seeds:?}")));
+    overrides.extend(args.against.as_ref().map(|scheme| format!("against={scheme}")));
     overrides.extend(args.portable.then(|| "portable=true".to_owned()));
+    for assignment in &args.swept {
+        overrides.push(sweep::assignment(assignment).map_err(Error::request)?);
+    }
     let name = args.scenario.as_deref();
     let out = args.out.clone();
     let out = out.unwrap_or_else(|| default_out(name.unwrap_or(DEFAULT), args.resume));
-    let begun = Some(out.join(ScenarioFile::FILE)).filter(|file| args.resume && file.exists());
+    let begun = [ScenarioFile::FILE, fedcote_sim::sweep::FILE].map(|file| out.join(file));
+    let begun = begun.into_iter().find(|file| args.resume && file.exists());
     let begun = begun.map(|file| file.to_string_lossy().into_owned());
     let name = name.or(begun.as_deref()).unwrap_or(DEFAULT);
     let scenario = Scenario::load(name, &overrides).map_err(Error::from)?;
@@ -143,7 +162,8 @@ pub fn run(args: Args, session: &Session) -> Result<(), Error> {
     if !args.serve && args.address.is_given() {
         return Err(Error::request("--listen, --token and --host belong to --serve"));
     }
-    let page = args.serve.then(|| serve(&args.address, &out, session)).transpose()?;
+    let whole = scenario.sweep.is_empty();
+    let page = args.serve.then(|| serve(&args.address, &out, session, whole)).transpose()?;
     let control = Control {
         // Code in Python is called by one run at a time, unless the user asks for more.
         threads: if session.needs_python(&scenario) { args.threads.max(1) } else { args.threads }
@@ -153,17 +173,28 @@ pub fn run(args: Args, session: &Session) -> Result<(), Error> {
         shard: args.shard.unwrap_or_default(),
         stop,
         command: session.command_line(),
+        tensorboard: args.tensorboard,
     };
-    let progress =
-        progress::Progress::new(&scenario, control.shard, progress::Style::of(args.json));
-    let tasks: Box<dyn Tasks> = match &remote {
-        // The data set need not be here.
-        Some(_) if !session.needs_python(&scenario) => Box::new(Classifications::later(&scenario)),
-        _ => session.tasks(&scenario)?,
+    let style = progress::Style::of(args.json);
+    let tasks = |scenario: &Scenario| -> Result<Box<dyn Tasks>, Error> {
+        Ok(match &remote {
+            // The data set need not be here.
+            Some(_) if !session.needs_python(scenario) => {
+                Box::new(Classifications::later(scenario))
+            }
+            _ => session.tasks(scenario)?,
+        })
     };
-    let summary = compare(&scenario, &*tasks, &out, &control, &progress)?;
-    progress.finish();
-    let Some(summary) = summary else {
+    let found = if whole {
+        let progress = progress::Progress::new(&scenario, control.shard, style);
+        let tasks = tasks(&scenario)?;
+        let summary = compare(&scenario, &*tasks, &out, &control, &progress)?;
+        progress.finish();
+        summary.map(Found::Comparison)
+    } else {
+        sweep::run(&scenario, &tasks, &out, &control, style)?.map(Found::Sweep)
+    };
+    let Some(found) = found else {
         let mut words = vec!["run".to_owned(), "--resume".into(), "--out".into()];
         words.push(out.to_string_lossy().into_owned());
         if let Some(shard) = args.shard {
@@ -178,17 +209,30 @@ pub fn run(args: Args, session: &Session) -> Result<(), Error> {
             let again = format!("fedcote report {}", out.display());
             Error::work(format!("{error}; the runs are finished: make the report with: {again}"))
         })?;
+    let (json, table, missing, warnings) = match &found {
+        Found::Comparison(summary) => (
+            serde_json::to_string_pretty(summary),
+            table::render(summary, crate::table::styled()),
+            summary.missing,
+            &summary.warnings,
+        ),
+        Found::Sweep(summary) => (
+            serde_json::to_string_pretty(summary),
+            sweep::render(summary, crate::table::styled()),
+            summary.missing,
+            &summary.warnings,
+        ),
+    };
     crate::output::print(&if args.json {
-        format!("{}\n", serde_json::to_string_pretty(&summary).expect("plain data"))
+        format!("{}\n", json.expect("plain data"))
     } else {
-        let table = table::render(&summary, crate::table::styled());
-        let missing = match summary.missing {
+        let missing = match missing {
             0 => String::new(),
             1 => "\n1 run has not finished yet and is not counted.".to_owned(),
             runs => format!("\n{runs} runs have not finished yet and are not counted."),
         };
         let warnings: String =
-            summary.warnings.iter().map(|warning| format!("\nWarning: {warning}.")).collect();
+            warnings.iter().map(|warning| format!("\nWarning: {warning}.")).collect();
         format!("{table}{missing}{warnings}\nReport: {}\n", report.display())
     })?;
     match page {
@@ -201,12 +245,25 @@ pub fn run(args: Args, session: &Session) -> Result<(), Error> {
     }
 }
 
-/// The page of the folder that the run is in.
+/// What was made.
+enum Found {
+    Comparison(Summary),
+    Sweep(SweepSummary),
+}
+
+/// The page of the folder that the run is in; of a sweep, whose comparisons are the folder's runs, the folder itself.
 fn serve(
     address: &crate::serve::Address,
     out: &Path,
     session: &Session,
+    whole: bool,
 ) -> Result<crate::serve::Page, Error> {
+    if !whole {
+        std::fs::create_dir_all(out).map_err(Error::work)?;
+        let page = address.open(out, session)?;
+        eprintln!("Watch at {}", page.url(""));
+        return Ok(page);
+    }
     let absolute = std::path::absolute(out).map_err(Error::work)?;
     let (Some(parent), Some(name)) = (absolute.parent(), absolute.file_name()) else {
         return Err(Error::request("--out: --serve needs a folder inside another"));

@@ -142,6 +142,10 @@ fn the_scenario_reference_is_up_to_date() {
         same_keys(table, &fields);
     }
     text += &schemes();
+    text += "\n## `[sweep]`\n\n\
+             Keys of the tables above, written as dotted names in quotes, each with a list of values: the comparison is run with \
+             every\ncombination ([guide](../guide/sweeps.md)).\n\n\
+             ```toml\n[sweep]\n\"network.outdoor_excess_loss_db\" = [0, 10, 20, 26]\n```\n";
     text += "\n## Estimators\n\n\
              `network.estimator` is a name, or a table such as `{ kind = \"beta\", retention = 0.9 }`:\n\n\
              | kind | key | |\n|---|---|---|\n";
@@ -397,7 +401,8 @@ fn same_keys(table: &str, fields: &[Entry]) {
     for Entry { name, .. } in fields {
         assert!(known.contains(&name.as_str()), "[{table}] {name} is no key: {refused}");
     }
-    let tables = ["data", "model", "task", "training", "network", "server", "hostile", "scheme"];
+    let tables =
+        ["data", "model", "task", "training", "network", "server", "hostile", "scheme", "sweep"];
     for name in known {
         let told = fields.iter().any(|field| field.name == name) || tables.contains(&name);
         assert!(told, "[{table}] {name} is not explained");

@@ -3,6 +3,7 @@
 mod clients;
 mod figures;
 mod page;
+pub mod sweep;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,6 +24,13 @@ pub const STYLE: &str = include_str!("page.css");
 /// Without `out` it goes to `report.html` in the folder, and, for several folders, in the current one.
 /// The file appears whole or not at all.
 pub fn write(folders: &[PathBuf], out: Option<&Path>) -> Result<PathBuf, Error> {
+    if let Some(folder) = swept(folders)? {
+        let path = out.map_or_else(|| folder.join("report.html"), Path::to_owned);
+        let absolute = fs::canonicalize(folder).unwrap_or_else(|_| folder.clone());
+        let name = absolute.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        save(&path, sweep::html(&name, &sweep::read(folder)?).as_bytes())?;
+        return Ok(path);
+    }
     let runs = folders.iter().map(|folder| Run::read(folder)).collect::<Result<Vec<_>, _>>()?;
     let path = match (out, folders) {
         (Some(path), _) => path.to_owned(),
@@ -36,7 +44,17 @@ pub fn write(folders: &[PathBuf], out: Option<&Path>) -> Result<PathBuf, Error> 
 /// Writes the tables (Markdown, LaTeX, CSV, JSON) and the figures (SVG) of the folders into a folder, and
 /// returns the files. With the feature `png`, figures are written as PNG, too.
 pub fn export(folders: &[PathBuf], out: &Path) -> Result<Vec<PathBuf>, Error> {
-    let runs = folders.iter().map(|folder| Run::read(folder)).collect::<Result<Vec<_>, _>>()?;
+    let (table, drawn) = match swept(folders)? {
+        Some(folder) => {
+            let summary = sweep::read(folder)?;
+            (sweep::table(&summary), vec![sweep::figures(&summary)])
+        }
+        None => {
+            let runs =
+                folders.iter().map(|folder| Run::read(folder)).collect::<Result<Vec<_>, _>>()?;
+            (table(&runs), runs.iter().map(figures).collect())
+        }
+    };
     fs::create_dir_all(out).map_err(|source| Error::File { path: out.into(), source })?;
     let mut written = Vec::new();
     let mut put = |name: String, bytes: &[u8]| {
@@ -45,14 +63,13 @@ pub fn export(folders: &[PathBuf], out: &Path) -> Result<Vec<PathBuf>, Error> {
         written.push(path);
         Ok::<(), Error>(())
     };
-    let table = table(&runs);
     put("summary.md".into(), table.markdown().as_bytes())?;
     put("summary.tex".into(), table.latex().as_bytes())?;
     put("summary.csv".into(), table.csv().as_bytes())?;
     put("summary.json".into(), format!("{:#}\n", table.json()).as_bytes())?;
-    for (index, run) in runs.iter().enumerate() {
-        let prefix = if runs.len() == 1 { String::new() } else { format!("{}-", index + 1) };
-        for figure in figures(run) {
+    for (index, figures) in drawn.iter().enumerate() {
+        let prefix = if drawn.len() == 1 { String::new() } else { format!("{}-", index + 1) };
+        for figure in figures {
             put(format!("{prefix}{}.svg", figure.id), figure.wide.document().as_bytes())?;
             #[cfg(feature = "png")]
             put(
@@ -64,6 +81,18 @@ pub fn export(folders: &[PathBuf], out: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(written)
 }
 
+/// The folder of a sweep, which stands alone.
+fn swept(folders: &[PathBuf]) -> Result<Option<&PathBuf>, Error> {
+    let sweep = folders.iter().find(|folder| fedcote_sim::sweep::is_sweep(folder));
+    match (sweep, folders.len()) {
+        (Some(folder), 2..) => {
+            let reason = "is the folder of a sweep, which has a report of its own; name it alone";
+            Err(Error::Missing { path: folder.clone(), reason: reason.into() })
+        }
+        (sweep, _) => Ok(sweep),
+    }
+}
+
 /// The report as HTML.
 pub fn html(runs: &[Run]) -> String {
     page::html(runs)
@@ -71,17 +100,23 @@ pub fn html(runs: &[Run]) -> String {
 
 /// The summary of all schemes of all runs.
 pub fn table(runs: &[Run]) -> Table {
+    let against = match runs {
+        [run] => run.against.as_str(),
+        _ => "what its folder compares with",
+    };
+    let column = |name: &str, digits| Column::new(name, Better::Neither, digits);
     let columns = vec![
-        Column::new("tail accuracy (%)", Better::Higher, Digits::Percent(2)),
-        Column::new("last accuracy (%)", Better::Higher, Digits::Percent(2)),
-        Column::new("swing in the tail (%)", Better::Lower, Digits::Percent(2)),
-        Column::new("training loss", Better::Lower, Digits::Fixed(3)),
-        Column::new("test loss", Better::Lower, Digits::Fixed(3)),
-        Column::new("rounds to 90 %", Better::Lower, Digits::Fixed(0)),
-        Column::new("arrivals per round", Better::Neither, Digits::Fixed(2)),
-        Column::new("label χ², expected", Better::Lower, Digits::Significant(2)),
-        Column::new("label χ², per round", Better::Lower, Digits::Significant(2)),
-        Column::new("seeds", Better::Neither, Digits::Fixed(0)),
+        column("tail accuracy (%)", Digits::Percent(2)),
+        column(&format!("difference from {against} (points)"), Digits::Percent(2)),
+        column("last accuracy (%)", Digits::Percent(2)),
+        column("swing in the tail (%)", Digits::Percent(2)),
+        column("training loss", Digits::Fixed(3)),
+        column("test loss", Digits::Fixed(3)),
+        column("rounds to 90 %", Digits::Fixed(0)),
+        column("arrivals per round", Digits::Fixed(2)),
+        column("label χ², expected", Digits::Significant(2)),
+        column("label χ², per round", Digits::Significant(2)),
+        column("seeds", Digits::Fixed(0)),
     ];
     let mut rows = Vec::new();
     for (run, folder) in runs.iter().zip(names(runs)) {
@@ -91,29 +126,40 @@ pub fn table(runs: &[Run]) -> Table {
                 diverged => Cell::Text(format!("{}, {diverged} diverged", summary.seeds)),
             };
             let mean = |of: Option<Spread>| of.map_or(Cell::Empty, |of| Cell::Number(of.mean));
-            // One seed has no deviation.
-            let spread = |of: Option<Spread>| if summary.seeds > 1 { of.into() } else { mean(of) };
+            let spread = |of: Option<Spread>, measure: &str| match of {
+                Some(of) if summary.leads.iter().any(|name| name == measure) => Cell::Leading(of),
+                // One seed has no deviation.
+                of if summary.seeds > 1 => of.into(),
+                of => mean(of),
+            };
+            let difference = summary.differences.get("tail_accuracy").map(|difference| {
+                let chance = if difference.separable { "" } else { ", not separable" };
+                let interval = difference.interval(true).unwrap_or_else(|| "one seed".into());
+                Cell::Text(format!("{} {interval}{chance}", difference.signed(true)))
+            });
             rows.push(Row {
                 name: if runs.len() == 1 { name.clone() } else { format!("{folder} · {name}") },
                 cells: vec![
-                    spread(summary.tail_accuracy),
-                    spread(summary.test_accuracy),
+                    spread(summary.tail_accuracy, "tail_accuracy"),
+                    difference.unwrap_or(Cell::Empty),
+                    spread(summary.test_accuracy, "test_accuracy"),
                     mean(summary.tail_spread),
-                    spread(summary.train_loss),
-                    spread(summary.test_loss),
-                    spread(summary.rounds_to_90),
+                    spread(summary.train_loss, "train_loss"),
+                    spread(summary.test_loss, "test_loss"),
+                    spread(summary.rounds_to_90, "rounds_to_90"),
                     mean(summary.arrivals),
                     mean(summary.label_divergence_wanted),
                     mean(summary.label_divergence_realised),
                     seeds,
                 ],
-                apart: summary.reference || summary.diverged > 0,
+                apart: true,
             });
         }
     }
     let mut table = Table {
-        title: "Mean ± standard deviation over seeds. Bold: the best of its column; schemes that diverged or do \
-                not meet the network's failures (ideal) do not compete."
+        title: "Mean ± standard deviation over seeds, and the mean difference, seed by seed, with its 95 % interval \
+                (Student's t). Bold: no other scheme of the folder is separably better, some are separably worse; schemes \
+                that diverged or do not meet the network's failures (ideal) do not compete."
             .into(),
         corner: if runs.len() == 1 { "scheme".into() } else { "folder · scheme".into() },
         columns,

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use fedcote_sim::statistics::verdict;
 use fedcote_support::quoted;
 
 use super::figures::{Figure, accuracy_lines, dynamic, figures, tail_dots};
@@ -9,7 +10,6 @@ use super::{names, table};
 use crate::folder::Run;
 use crate::panel::{Panel, figure};
 use crate::svg::Escaped;
-use crate::tables::{Digits, Row, Table};
 use crate::{font, theme};
 
 /// The sections of a run, each with the figures it shows.
@@ -41,6 +41,18 @@ pub(super) fn html(runs: &[Run]) -> String {
         }
         one(run, &prefix, usize::from(several), &mut body, &mut contents);
     }
+    let facts = if let [run] = runs { facts(run) } else { String::new() };
+    shell(&title, &facts, &contents, &body, runs.len() > 1)
+}
+
+/// A whole page around its body; sections of `several` runs are below their run's.
+pub(super) fn shell(
+    title: &str,
+    facts: &str,
+    contents: &[(String, String, usize)],
+    body: &str,
+    several: bool,
+) -> String {
     let mut out = String::with_capacity(body.len() + 200_000);
     let _ = write!(
         out,
@@ -52,16 +64,14 @@ pub(super) fn html(runs: &[Run]) -> String {
         theme::css(),
         font::css(),
         super::STYLE,
-        title = Escaped(&title),
+        title = Escaped(title),
     );
-    if let [run] = runs {
-        out.push_str(&facts(run));
-    }
+    out.push_str(facts);
     out.push_str("</header><nav aria-label=\"Contents\"><ul>");
-    for (id, text, level) in &contents {
-        let class = match (level, runs.len()) {
+    for (id, text, level) in contents {
+        let class = match (level, several) {
             (1, _) => " class=\"sub\"",
-            (_, 2..) => " class=\"own\"",
+            (_, true) => " class=\"own\"",
             _ => "",
         };
         let _ = write!(out, "<li{class}><a href=\"#{id}\">{}</a></li>", Escaped(text));
@@ -102,8 +112,12 @@ fn summary(runs: &[Run], names: &[String]) -> String {
     let table = table(runs);
     let mut out =
         String::from("<section aria-labelledby=\"summary\"><h2 id=\"summary\">Summary</h2>");
-    if let Some(verdict) = verdict(&table) {
-        let _ = write!(out, "<p>{}</p>", Escaped(&verdict));
+    for (run, name) in runs.iter().zip(names) {
+        let schemes: Vec<_> = run.schemes.iter().map(|scheme| scheme.summary.clone()).collect();
+        if let Some(verdict) = verdict(&schemes) {
+            let folder = if runs.len() > 1 { format!("{name}: ") } else { String::new() };
+            let _ = write!(out, "<p>{}{}</p>", Escaped(&folder), Escaped(&verdict));
+        }
     }
     let sets = runs.iter().flat_map(|run| run.instructions.clone()).collect();
     if let Some(warning) = fedcote_sim::summary::mixed(&sets) {
@@ -145,16 +159,6 @@ fn summary(runs: &[Run], names: &[String]) -> String {
     }
     out.push_str("</section>");
     out
-}
-
-/// The best scheme in a sentence.
-fn verdict(table: &Table) -> Option<String> {
-    let column =
-        table.columns.iter().position(|column| column.name.starts_with("tail accuracy"))?;
-    let best = (0..table.rows.len()).find(|&row| table.is_best(row, column))?;
-    let Row { name, cells, .. } = &table.rows[best];
-    let value = cells[column].write(Digits::Percent(2));
-    Some(format!("Best over the tail: {name}, {value} % test accuracy."))
 }
 
 fn one(
@@ -220,7 +224,7 @@ fn one(
     section("repeat", "How to repeat it", &repeat);
 }
 
-fn show(figure: &Figure, prefix: &str) -> String {
+pub(super) fn show(figure: &Figure, prefix: &str) -> String {
     let mut out = format!("<figure id=\"figure-{prefix}{}\">", figure.id);
     let _ = write!(
         out,

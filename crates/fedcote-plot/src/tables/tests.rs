@@ -69,8 +69,8 @@ fn csv_and_json_keep_full_precision() {
     assert_eq!(lines[2], "\"c, \"\"d\"\"\",0.80894,0.01,0.25,0.0213,50 %");
     let json = table().json();
     assert_eq!(json["rows"][0]["cells"][0]["mean"], 0.80891);
-    assert_eq!(json["rows"][1]["cells"][1]["best"], true);
-    assert_eq!(json["rows"][2]["cells"][1]["best"], false);
+    assert_eq!(json["rows"][1]["cells"][1]["bold"], true);
+    assert_eq!(json["rows"][2]["cells"][1]["bold"], false);
 }
 
 #[test]

@@ -20,6 +20,8 @@ pub(super) fn run_config(
     scenario.general.seeds = vec![seed];
     scenario.schemes = scenario.schemes.resolved(scheme)?;
     let mut config = scenario.to_table();
+    // What a run is compared with changes nothing in it.
+    config.remove("against");
     config.insert("version".into(), Value::String(env!("CARGO_PKG_VERSION").to_owned()));
     // It is in the place of data and model, whatever the scenario says about them.
     if let Some(task) = task {

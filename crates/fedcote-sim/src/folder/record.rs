@@ -13,7 +13,8 @@ use super::{optional, parse};
 use crate::Error;
 use crate::comparison::RunId;
 use crate::scenario::General;
-use crate::summary::{RunSummary, SchemeSummary, Summary, mixed};
+use crate::statistics::{Runs, summaries};
+use crate::summary::{RunSummary, Summary, mixed};
 
 /// All that was recorded of a run so far.
 #[derive(Debug, Clone, PartialEq)]
@@ -112,6 +113,14 @@ impl Overview {
         self.runs.iter().filter(|standing| !standing.state.has_ended())
     }
 
+    /// The scheme that the others are compared with: the scenario's, or the first.
+    pub fn against(&self) -> Option<&str> {
+        let general = self.scenario.as_ref().and_then(|file| file.general.as_ref());
+        let named = general.map(|general| general.against.as_str()).unwrap_or_default();
+        let schemes = self.schemes();
+        schemes.iter().find(|name| **name == named).or(schemes.first()).copied()
+    }
+
     /// The schemes of the runs, each once, in order.
     pub fn schemes(&self) -> Vec<&str> {
         let mut schemes: Vec<&str> = Vec::new();
@@ -149,7 +158,7 @@ fn sum_up(out: &Path, counts: impl Fn(State) -> bool) -> Result<(Summary, Overvi
     let overview = Overview::read(out)?;
     let scenario = overview.scenario.as_ref();
     let reference = |name: &str| scenario.is_some_and(|file| file.is_reference(name));
-    let (mut schemes, mut instructions) = (Vec::new(), BTreeSet::new());
+    let (mut all, mut instructions) = (Vec::<Runs>::new(), BTreeSet::new());
     for name in overview.schemes() {
         let mut runs = Vec::new();
         let counted = |s: &&Standing| s.run.scheme == name && counts(s.state);
@@ -157,15 +166,18 @@ fn sum_up(out: &Path, counts: impl Fn(State) -> bool) -> Result<(Summary, Overvi
             let recorded = Recorded::read(&run.folder(out))?.filter(Recorded::has_begun);
             let ended = recorded.as_ref().and_then(|recorded| recorded.finished.as_ref());
             instructions.extend(ended.into_iter().flat_map(|ended| ended.instructions.clone()));
-            runs.extend(recorded.map(|recorded| recorded.summary(overview.rounds)));
+            runs.extend(recorded.map(|recorded| (run.seed, recorded.summary(overview.rounds))));
         }
         if !runs.is_empty() {
-            schemes.push(SchemeSummary::of(name, reference(name), &runs));
+            all.push((name, reference(name), runs));
         }
     }
+    let against = overview.against();
+    let schemes = summaries(&all, against);
     let command = overview.scenario.as_ref().and_then(|file| file.command.clone());
     let version = overview.version.clone().unwrap_or_else(|| env!("CARGO_PKG_VERSION").to_owned());
     let summary = Summary {
+        against: against.filter(|_| schemes.len() > 1).map(str::to_owned),
         schemes,
         rounds: overview.rounds,
         missing: overview.missing().count(),

@@ -40,6 +40,12 @@ impl Scenario {
         if let Some(twice) = repeated(&general.schemes) {
             return wrong("schemes", &format!("`{twice}` is listed twice"));
         }
+        let against = &general.against;
+        if !against.is_empty() && !general.schemes.contains(against) {
+            let listed: Vec<&str> = general.schemes.iter().map(String::as_str).collect();
+            let reason = format!("`{against}` is not compared{}", suggestion(against, &listed));
+            return wrong("against", &reason);
+        }
         if general.evaluate_every == 0 {
             return wrong("evaluate_every", "must be at least 1");
         }
@@ -135,6 +141,6 @@ fn setting(error: fedcote_learn::Error) -> SettingError {
     }
 }
 
-fn repeated<T: PartialEq>(values: &[T]) -> Option<&T> {
+pub(super) fn repeated<T: PartialEq>(values: &[T]) -> Option<&T> {
     values.iter().enumerate().find(|(at, value)| values[..*at].contains(value)).map(|(_, v)| v)
 }

@@ -8,6 +8,7 @@ mod own;
 mod presets;
 mod server;
 mod source;
+mod sweep;
 
 use std::path::{Path, PathBuf};
 
@@ -26,6 +27,7 @@ pub use server::{Knowledge, Observation, Server};
 use source::Source;
 pub use source::plain;
 pub(crate) use source::reason;
+pub use sweep::{Axis, Point, Sweep, plain as plain_value};
 
 use crate::Error;
 use crate::hostile::Hostile;
@@ -54,6 +56,8 @@ pub struct Scenario {
     pub hostile: Hostile,
     /// Parameters of schemes, and mixtures under new names.
     pub schemes: Schemes,
+    /// Keys with several values: a grid of such scenarios, of which this is the first.
+    pub sweep: Sweep,
     /// The folder that relative paths in the file start from.
     pub base: PathBuf,
 }
@@ -72,6 +76,8 @@ pub struct General {
     pub seeds: Vec<u64>,
     /// The schemes to compare, by name.
     pub schemes: Vec<String>,
+    /// The scheme that the others are compared with, seed by seed; empty for the first.
+    pub against: String,
     /// Evaluate every so many rounds, and after the last.
     pub evaluate_every: u32,
     /// Of these evaluations, work out the loss on all training samples every so many rounds, and after the last. It
@@ -93,6 +99,7 @@ impl Default for General {
             selected: Selected::Number(10),
             seeds: vec![1],
             schemes: ["fedavg", "fedcote", "ideal"].map(str::to_owned).to_vec(),
+            against: String::new(),
             evaluate_every: 10,
             train_loss_every: 1,
             checkpoint_every: 50,
@@ -167,8 +174,8 @@ pub enum LocalSteps {
     Range([u32; 2]),
 }
 
-const SECTIONS: [&str; 8] =
-    ["data", "model", "task", "training", "network", "server", "hostile", "scheme"];
+const SECTIONS: [&str; 9] =
+    ["data", "model", "task", "training", "network", "server", "hostile", "scheme", "sweep"];
 
 impl Scenario {
     /// Loads a preset or a file, with overrides of the form `a.b=value`.
@@ -200,7 +207,22 @@ impl Scenario {
 
     /// Understands the text of a scenario; `name` stands in messages.
     pub fn parse(name: &str, text: &str, overrides: &[String], base: &Path) -> Result<Self, Error> {
-        let source = Source::parse(name, text, overrides)?;
+        let mut source = Source::parse(name, text, overrides)?;
+        let axes = Sweep::take(&mut source)?;
+        if axes.is_empty() {
+            return Self::read(&source, base);
+        }
+        let mut points = Vec::new();
+        for (name, settings) in Sweep::combinations(&axes) {
+            let scenario = Self::read(&source.at(&settings)?, base)?;
+            points.push(Point { name, settings, scenario });
+        }
+        let first = points[0].scenario.clone();
+        Ok(Self { sweep: Sweep { axes, points }, ..first })
+    }
+
+    /// Understands and checks what was read.
+    fn read(source: &Source, base: &Path) -> Result<Self, Error> {
         let mut top = source.table.clone();
         top.remove("version");
         let mut section = |key: &str| match top.remove(key) {
@@ -275,6 +297,7 @@ impl Scenario {
             server,
             hostile,
             schemes,
+            sweep: Sweep::default(),
             base,
         };
         scenario.check().map_err(|error| source.wrong(&error.key, &error.reason))?;
@@ -314,6 +337,14 @@ impl Scenario {
             self.task.folder.get_or_insert_with(|| ".".into());
         }
         let paths = [&mut self.data.path, &mut self.network.file, &mut self.task.folder];
+        let is_path = |axis: &&mut Axis| PATHS.contains(&axis.key.as_str());
+        for value in self.sweep.axes.iter_mut().filter(is_path).flat_map(|axis| &mut axis.values) {
+            if let Value::String(path) = value {
+                let from_here = self.base.join(&*path);
+                let absolute = std::path::absolute(&from_here).map_err(Error::io(&from_here))?;
+                *path = absolute.to_string_lossy().into_owned();
+            }
+        }
         for path in paths.into_iter().flatten() {
             let from_here = self.base.join(&*path);
             *path = std::path::absolute(&from_here).map_err(Error::io(&from_here))?;
@@ -349,9 +380,15 @@ impl Scenario {
         if !schemes.is_empty() {
             top.insert("scheme".into(), schemes.into());
         }
+        if !self.sweep.is_empty() {
+            top.insert("sweep".into(), self.sweep.to_table().into());
+        }
         top
     }
 }
+
+/// Keys with a path, given from the scenario's folder or from the root.
+pub(crate) const PATHS: [&str; 3] = ["data.path", "network.file", "task.folder"];
 
 /// The table where a key that stands in the wrong one belongs, if any has it.
 fn elsewhere(key: &str) -> Option<String> {

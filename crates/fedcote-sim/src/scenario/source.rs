@@ -8,10 +8,13 @@ use toml::{Spanned, Table, Value};
 use crate::Error;
 
 /// A scenario's text, read but not yet understood.
+#[derive(Clone)]
 pub struct Source {
     name: String,
     text: String,
     overrides: Vec<String>,
+    /// Keys of a sweep, and how its values are written here.
+    swept: Vec<(String, String)>,
     /// The text's keys with the overrides in place.
     pub table: Table,
 }
@@ -26,8 +29,13 @@ impl Source {
             },
             reason: error.message().to_owned(),
         })?;
-        let mut source =
-            Self { name: name.to_owned(), text: text.to_owned(), overrides: Vec::new(), table };
+        let mut source = Self {
+            name: name.to_owned(),
+            text: text.to_owned(),
+            overrides: Vec::new(),
+            swept: Vec::new(),
+            table,
+        };
         for assignment in overrides {
             source.set(assignment)?;
         }
@@ -52,17 +60,38 @@ impl Source {
             Ok(mut table) if table.len() == 1 => table.remove("value").expect("the only key"),
             _ => Value::String(value.to_owned()),
         };
+        self.put(&keys, value).map_err(|reason| wrong(&reason))?;
+        self.overrides.push(path.to_owned());
+        Ok(())
+    }
+
+    fn put(&mut self, keys: &[&str], value: Value) -> Result<(), String> {
         let mut table = &mut self.table;
         for key in &keys[..keys.len() - 1] {
             table = table
                 .entry(*key)
                 .or_insert_with(|| Value::Table(Table::new()))
                 .as_table_mut()
-                .ok_or_else(|| wrong(&format!("`{key}` is a value, not a table")))?;
+                .ok_or_else(|| format!("`{key}` is a value, not a table"))?;
         }
         table.insert(keys[keys.len() - 1].to_owned(), value);
-        self.overrides.push(path.to_owned());
         Ok(())
+    }
+
+    /// The same with these values of a sweep in place.
+    pub fn at(&self, settings: &[(String, Value)]) -> Result<Self, Error> {
+        let mut point = self.clone();
+        for (path, value) in settings {
+            let keys: Vec<&str> = path.split('.').collect();
+            point.swept.push((path.clone(), value.to_string()));
+            let put = match keys.iter().any(|key| key.is_empty()) {
+                true => Err("a key is empty; write it as in training.rate".to_owned()),
+                false => point.put(&keys, value.clone()),
+            };
+            put.map_err(|reason| point.wrong(path, &reason))?;
+            point.overrides.push(path.clone());
+        }
+        Ok(point)
     }
 
     /// Understands a table that stood at `prefix` (empty for the top level); `also` are keys of the same table that
@@ -116,15 +145,21 @@ impl Source {
         };
         let place = self.place(&path);
         // An override says itself which key it is.
-        let key =
-            if place == format!("--set {path}") { String::new() } else { format!(" `{path}`") };
+        let said = place == format!("--set {path}") || place.starts_with("sweep ");
+        let key = if said { String::new() } else { format!(" `{path}`") };
         Error::Scenario { place, reason: format!("unknown key{key}{remedy}") }
     }
 
     /// The error for the value of a key, given by its dotted path.
     pub fn wrong(&self, path: &str, reason: &str) -> Error {
         let place = self.place(path);
-        let said = path.is_empty() || place == format!("--set {path}");
+        let said = path.is_empty()
+            || place == format!("--set {path}")
+            || self
+                .swept
+                .iter()
+                .any(|(key, value)| path == key && place == format!("sweep {key}={value}"))
+            || path.strip_prefix("sweep.").is_some_and(|key| place == format!("--sweep {key}"));
         let reason = if said { reason.to_owned() } else { format!("{path}: {reason}") };
         Error::Scenario { place, reason }
     }
@@ -136,7 +171,13 @@ impl Source {
                 .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
         };
         if let Some(at) = self.overrides.iter().rev().find(set) {
-            return format!("--set {at}");
+            if let Some((key, value)) = self.swept.iter().find(|(key, _)| key == at) {
+                return format!("sweep {key}={value}");
+            }
+            return match at.strip_prefix("sweep.") {
+                Some(key) => format!("--sweep {key}"),
+                None => format!("--set {at}"),
+            };
         }
         match self.line_of(path) {
             Some(line) => format!("{}:{line}", self.name),
