@@ -22,7 +22,7 @@ from ._network import Network, outage
 from ._scheme import Arrival, Round, Scheme
 from ._select import Evaluation, Selection, appearance, evaluate, select
 from ._selector import Selector
-from ._simulate import Figure, Simulation, simulate
+from ._simulate import Figure, Simulation, Sweep, simulate
 from ._task import Arrays, Job, Task, TaskError
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "Selection",
     "Selector",
     "Simulation",
+    "Sweep",
     "Task",
     "TaskError",
     "__version__",

@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,6 +68,17 @@ class Simulation:
             raise ValueError(f"plot: there is no figure {name!r}; there are: {known}")
         return self.figures[name]
 
+    def differences(self, measure: str = "tail_accuracy") -> dict[str, dict[str, Any]]:
+        """How much each scheme differs from the one that all are compared with (``against``), seed by seed: ``mean``,
+        the 95 % interval of the mean (``low``, ``high``; absent with one seed), the seeds at which it is ``above`` and
+        ``below``, and whether the interval leaves out 0 (``separable``). Measures are the names in ``summary``."""
+        schemes = self.summary["schemes"]
+        found = {s["name"]: s.get("differences", {}).get(measure) for s in schemes}
+        if len(schemes) > 1 and not any(found.values()):
+            known = ", ".join(sorted({name for s in schemes for name in s.get("differences", {})}))
+            raise ValueError(f"differences: there is none in {measure!r}; there are: {known}")
+        return {name: difference for name, difference in found.items() if difference}
+
     def frame(self, library: Literal["pandas", "polars"] | None = None) -> Any:
         """The rounds as a data frame of pandas or polars; by default of what is installed, pandas first."""
         return frame(self.rounds, library)
@@ -83,6 +94,65 @@ class Simulation:
         return "\n".join(shown)
 
 
+@dataclass(frozen=True, eq=False)
+class Sweep:
+    """What a grid of comparisons came to.
+
+    Attributes
+    ----------
+    summary
+        The combinations of values with their summaries, as ``fedcote run --sweep … --json`` prints them.
+    figures
+        A figure of every measure against the keys that are swept, by name.
+    """
+
+    summary: dict[str, Any]
+    figures: dict[str, Figure] = field(default_factory=dict, repr=False)
+    #: The table of the report as HTML.
+    table: str = field(default="", repr=False)
+
+    @property
+    def points(self) -> list[dict[str, Any]]:
+        """One entry per combination: ``settings``, ``folder``, ``schemes`` as in :attr:`Simulation.summary`."""
+        points: list[dict[str, Any]] = self.summary["points"]
+        return points
+
+    def plot(self, name: str = "tail_accuracy") -> Figure:
+        """A figure: of ``"tail_accuracy"`` (the default), ``"train_loss"`` and others in ``figures``."""
+        if name not in self.figures:
+            known = ", ".join(self.figures) or "none"
+            raise ValueError(f"plot: there is no figure {name!r}; there are: {known}")
+        return self.figures[name]
+
+    def frame(self, library: Literal["pandas", "polars"] | None = None) -> Any:
+        """A row per combination and scheme: the settings, and mean (``NAME``) and deviation (``NAME_std``) of every
+        measure, as a data frame of pandas or polars."""
+        rows = [(point, scheme) for point in self.points for scheme in point["schemes"]]
+        columns: dict[str, list[Any]] = {
+            key: [point["settings"][key] for point, _ in rows] for key in self.summary["keys"]
+        }
+        columns["scheme"] = [scheme["name"] for _, scheme in rows]
+        spread = {k for _, scheme in rows for k, v in scheme.items() if _is_spread(v)}
+        for name in sorted(spread):
+            values = [scheme[name] or {} for _, scheme in rows]
+            columns[name] = [value.get("mean", float("nan")) for value in values]
+            columns[f"{name}_std"] = [value.get("std", float("nan")) for value in values]
+        return frame(columns, library)
+
+    def __repr__(self) -> str:
+        return f"<Sweep of {', '.join(self.summary['keys'])}: {len(self.points)} settings>"
+
+    def _repr_html_(self) -> str:
+        shown = [self.table]
+        if self.figures:
+            shown.append(next(iter(self.figures.values())).svg)
+        return "\n".join(shown)
+
+
+def _is_spread(value: Any) -> bool:
+    return isinstance(value, dict) and set(value) == {"mean", "std"}
+
+
 def frame(columns: Mapping[str, Any], library: str | None) -> Any:
     """A data frame of this library, or of the first that is installed."""
     if library not in (None, "pandas", "polars"):
@@ -96,10 +166,12 @@ def frame(columns: Mapping[str, Any], library: str | None) -> Any:
     raise ImportError(f"frame: install {wanted}, or use the dictionary of columns")
 
 
+@overload
 def simulate(
     scenario: str | os.PathLike[str] | Mapping[str, Any] = "quickstart",
     settings: Mapping[str, Any] | None = None,
     *,
+    sweep: None = None,
     out: str | os.PathLike[str] | None = None,
     resume: bool = False,
     threads: int = 0,
@@ -111,7 +183,46 @@ def simulate(
     cpus_per_run: int = 1,
     rounds_per_task: int | None = None,
     workers: int | None = None,
-) -> Simulation:
+) -> Simulation: ...
+
+
+@overload
+def simulate(
+    scenario: str | os.PathLike[str] | Mapping[str, Any] = "quickstart",
+    settings: Mapping[str, Any] | None = None,
+    *,
+    sweep: Mapping[str, Sequence[Any]],
+    out: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    threads: int = 0,
+    task: Task | Callable[[int], Task] | None = None,
+    schemes: Sequence[str | Scheme] | None = None,
+    progress: bool | None = None,
+    on: str | None = None,
+    address: str | None = None,
+    cpus_per_run: int = 1,
+    rounds_per_task: int | None = None,
+    workers: int | None = None,
+) -> Sweep: ...
+
+
+def simulate(
+    scenario: str | os.PathLike[str] | Mapping[str, Any] = "quickstart",
+    settings: Mapping[str, Any] | None = None,
+    *,
+    sweep: Mapping[str, Sequence[Any]] | None = None,
+    out: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    threads: int = 0,
+    task: Task | Callable[[int], Task] | None = None,
+    schemes: Sequence[str | Scheme] | None = None,
+    progress: bool | None = None,
+    on: str | None = None,
+    address: str | None = None,
+    cpus_per_run: int = 1,
+    rounds_per_task: int | None = None,
+    workers: int | None = None,
+) -> Simulation | Sweep:
     """Runs every scheme of a scenario with every seed.
 
     Parameters
@@ -120,6 +231,9 @@ def simulate(
         A preset's name, a TOML file, or the same as nested dictionaries.
     settings
         Changes to it, by dotted names, as ``{"rounds": 10, "network.kind": "perfect"}``.
+    sweep
+        Keys with several values each, as ``{"network.outdoor_excess_loss_db": [0, 10, 20]}``: the comparison is run with
+        every combination, and a :class:`Sweep` is returned.
     out
         The folder for what is written, with a report (``report.html``); by default nothing is kept.
     resume
@@ -165,6 +279,7 @@ def simulate(
     listed, own = _scheme.settings(schemes) if schemes is not None else ({}, {})
     changed = {**(settings or {}), **listed}
     changes = [f"{key}={_toml(value)}" for key, value in changed.items()]
+    changes += [f"sweep.{key}={_toml(list(values))}" for key, values in (sweep or {}).items()]
     tasks = None if task is None else _task.tasks(task)
     threads = 1 if (tasks is not None or own) and threads == 0 else int(threads)
     if on not in (None, "ray"):
@@ -193,12 +308,16 @@ def simulate(
         )
         table, figures = _fedcote.figures(str(folder))
         drawn = {name: Figure(caption, svg) for name, caption, svg in figures}
-        found = Simulation(_rounds(folder, runs), json.loads(summary), drawn, table)
+        found: Simulation | Sweep
+        if runs:
+            found = Simulation(_rounds(folder, runs), json.loads(summary), drawn, table)
+        else:
+            found = Sweep(json.loads(summary), drawn, table)
         if out is not None:
             _fedcote.report(str(folder))
     except (KeyboardInterrupt, _task.TaskError):
         # Whoever gave no folder does not lose the rounds either.
-        if out is None and any(folder.glob("*/*/checkpoint")):
+        if out is None and any(folder.glob("**/checkpoint")):
             print(f"To continue, add: out={str(folder)!r}, resume=True", file=sys.stderr)
             out = folder
         raise

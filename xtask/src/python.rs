@@ -31,7 +31,16 @@ pub fn run() -> Result<(), String> {
     bare.command(&folder)?;
 
     let plain = Environment::fresh(&folder, "plain")?;
-    plain.install(&[wheel.as_str(), "pytest", "pandas", "polars", "jax", "scikit-learn"])?;
+    plain.install(&[
+        wheel.as_str(),
+        "pytest",
+        "pandas",
+        "polars",
+        "jax",
+        "scikit-learn",
+        "tensorboard",
+        "jsonschema",
+    ])?;
     let draws = draws(root, &folder)?;
     plain.pytest(root, &["python/tests"], &[("FEDCOTE_DRAWS", draws.as_os_str())])?;
 

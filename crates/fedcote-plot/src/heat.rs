@@ -124,9 +124,9 @@ mod tests {
 
     #[test]
     fn cells_have_their_value_and_the_colour_of_it() {
-        let heat = heat(vec![Some(0.5), Some(0.9), Some(0.7), None]);
+        let heat = heat(vec![Some(0.5), Some(0.9), Some(0.72), None]);
         let svg = figure("Accuracy", &[&heat], 1, 480.0).inline();
-        for part in ["pin fine f0", "pin fine f5", "pin fine f3", ">50.0<", ">90.0<", ">70.0<"] {
+        for part in ["pin fine f0", "pin fine f5", "pin fine f3", ">50.0<", ">90.0<", ">72.0<"] {
             assert!(svg.contains(part), "{part}: {svg}");
         }
         assert_eq!(svg.matches("pin fine").count(), 3);

@@ -88,7 +88,9 @@ fn the_table_has_the_numbers_of_the_summary() {
     let folder = folder(&SMALL);
     let summary = r#"{"schemes": [
         {"name": "fedcote", "test_accuracy": {"mean": 0.91271, "std": 0.0136}, "tail_accuracy": {"mean": 0.9052, "std": 0.0007},
-         "train_loss": {"mean": 0.30125, "std": 0.01}, "rounds_to_90": null, "diverged": 0, "seeds": 2},
+         "train_loss": {"mean": 0.30125, "std": 0.01}, "rounds_to_90": null, "diverged": 0, "seeds": 2,
+         "leads": ["test_accuracy"], "differences": {"tail_accuracy": {"mean": -0.0000049, "low": -0.18, "high": 0.18, "above": 1,
+         "below": 1, "seeds": 2, "separable": false}}},
         {"name": "fedavg", "test_accuracy": {"mean": 0.8089, "std": 0.0361}, "tail_accuracy": {"mean": 0.9052049, "std": 0.02},
          "train_loss": {"mean": 0.5, "std": 0.0}, "rounds_to_90": null, "diverged": 0, "seeds": 2}],
         "rounds": 30, "command": "fedcote run x --set 'a=<b>'", "version": "0.1.0"}"#;
@@ -106,15 +108,17 @@ fn the_table_has_the_numbers_of_the_summary() {
     let fedcote = markdown.lines().find(|line| line.contains("fedcote")).unwrap();
     assert!(
         fedcote.starts_with(
-            "| fedcote | **90.52 ± 0.07** | **91.27 ± 1.36** | – | **0.301 ± 0.010** |"
+            "| fedcote | 90.52 ± 0.07 | -0.00 [-18.00, +18.00], not separable | **91.27 ± 1.36** | – | 0.301 ± 0.010 |"
         ),
         "{fedcote}"
     );
     assert!(
-        markdown.contains("| fedavg | **90.52 ± 2.00** | 80.89 ± 3.61 |"),
-        "equal in print is as good: {markdown}"
+        markdown.contains("| fedavg | 90.52 ± 2.00 | – | 80.89 ± 3.61 |"),
+        "the highest mean alone is not bold: {markdown}"
     );
+    assert!(markdown.contains("difference from fedavg (points)"), "{markdown}");
     let html = report::html(&[run]);
+    assert!(html.contains("Over the tail the schemes are not separable with 2 seeds."));
     assert!(html.contains("fedcote run x --set &#39;a=&lt;b&gt;&#39;"));
 }
 
@@ -267,7 +271,7 @@ fn diverged_runs_do_not_win() {
     put(folder.path(), "fair/1/metrics.jsonl", &(line(1, 0.4) + &line(2, 0.5)));
     let run = Run::read(folder.path()).unwrap();
     let markdown = report::table(&[run]).markdown();
-    assert!(markdown.contains("| good | **60.00** |"), "{markdown}");
+    assert!(markdown.contains("| good | 60.00 |") && !markdown.contains("**"), "{markdown}");
     assert!(markdown.contains("1, 1 diverged"), "{markdown}");
 }
 

@@ -48,7 +48,7 @@ mod _fedcote {
     #[pymodule_export]
     use crate::selector::Core;
     #[pymodule_export]
-    use crate::simulate::{figures, planned, report, rounds, simulate};
+    use crate::simulate::{figures, planned, rounds, simulate, write_report};
     #[pymodule_export]
     use crate::task::batches;
 

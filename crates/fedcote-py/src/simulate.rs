@@ -8,9 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use fedcote_plot::report;
 use fedcote_sim::comparison::{Control, Event, Listener, RunId, Shard, compare, plan};
 use fedcote_sim::folder::Rounds;
 use fedcote_sim::remote::Remote;
+use fedcote_sim::sweep;
 use fedcote_sim::{Classifications, RoundReport, Scenario, Tasks};
 use numpy::PyArray1;
 use pyo3::prelude::*;
@@ -42,7 +44,11 @@ fn read(scenario: &str, text: Option<&str>, overrides: &[String]) -> PyResult<Sc
 #[pyfunction]
 pub fn planned(scenario: &str, text: Option<&str>, overrides: Vec<String>) -> PyResult<u64> {
     let scenario = read(scenario, text, &overrides)?;
-    Ok(plan(&scenario).len() as u64 * u64::from(scenario.general.rounds))
+    let rounds = |one: &Scenario| plan(one).len() as u64 * u64::from(one.general.rounds);
+    match scenario.sweep.points.as_slice() {
+        [] => Ok(rounds(&scenario)),
+        points => Ok(points.iter().map(|point| rounds(&point.scenario)).sum()),
+    }
 }
 
 /// Name, caption and SVG of a figure.
@@ -52,23 +58,30 @@ type Drawn = (&'static str, String, String);
 #[pyfunction]
 pub fn figures(py: Python<'_>, folder: PathBuf) -> PyResult<(String, Vec<Drawn>)> {
     py.detach(|| {
+        if sweep::is_sweep(&folder) {
+            let summary = report::sweep::read(&folder)?;
+            let drawn = report::sweep::figures(&summary).into_iter();
+            let drawn = drawn.map(|figure| (figure.id, figure.caption, figure.wide.document()));
+            return Ok((report::sweep::table(&summary).html(), drawn.collect()));
+        }
         let run = fedcote_plot::folder::Run::read(&folder)?;
-        let figures = fedcote_plot::report::figures(&run).into_iter();
+        let figures = report::figures(&run).into_iter();
         let figures = figures.map(|figure| (figure.id, figure.caption, figure.wide.document()));
         let figures = figures.collect();
-        Ok((fedcote_plot::report::table(&[run]).html(), figures))
+        Ok((report::table(&[run]).html(), figures))
     })
     .map_err(|error: fedcote_plot::Error| refuse(error))
 }
 
 /// Writes the report of a folder and says where it is.
 #[pyfunction]
-pub fn report(py: Python<'_>, folder: PathBuf) -> PyResult<PathBuf> {
-    py.detach(|| fedcote_plot::report::write(&[folder], None)).map_err(refuse)
+#[pyo3(name = "report")]
+pub fn write_report(py: Python<'_>, folder: PathBuf) -> PyResult<PathBuf> {
+    py.detach(|| report::write(&[folder], None)).map_err(refuse)
 }
 
 /// Runs a scenario, a preset's name or a file, or `text` in JSON, in the folder `out`; the summary as JSON, and the runs
-/// as pairs of scheme and seed. `remote` computes the rounds, if it is there. `watch` is told how far it is.
+/// as pairs of scheme and seed; of a sweep, its summary and no runs. `remote` computes the rounds, if it is there. `watch` is told how far it is.
 #[pyfunction]
 #[allow(clippy::too_many_arguments)] // each is an argument of the Python function
 pub fn simulate(
@@ -86,16 +99,26 @@ pub fn simulate(
 ) -> PyResult<(String, Vec<(String, u64)>)> {
     let scenario = read(scenario, text, &overrides)?;
     let failure = Failure::default();
-    let tasks: Box<dyn Tasks> = match tasks {
-        Some(tasks) => Box::new(PythonTasks::new(tasks, &scenario, failure.clone())?),
-        // The data set need not be here.
-        None if remote.is_some() && !scenario.task.is_given() => {
-            Box::new(Classifications::later(&scenario))
-        }
-        None => described(py, &scenario, &failure)?,
+    let (tasks, schemes) = (tasks.map(|tasks| tasks.clone().unbind()), schemes.clone().unbind());
+    let elsewhere = remote.is_some();
+    let make = |scenario: &Scenario| -> PyResult<Box<dyn Tasks>> {
+        Python::attach(|py| {
+            let made: Box<dyn Tasks> = match &tasks {
+                Some(tasks) => {
+                    Box::new(PythonTasks::new(tasks.bind(py), scenario, failure.clone())?)
+                }
+                // The data set need not be here.
+                None if elsewhere && !scenario.task.is_given() => {
+                    Box::new(Classifications::later(scenario))
+                }
+                None => described(py, scenario, &failure)?,
+            };
+            with_schemes(made, schemes.bind(py), scenario, &failure)
+        })
     };
+    let whole = scenario.sweep.is_empty();
+    let first = make(if whole { &scenario } else { &scenario.sweep.points[0].scenario })?;
     let threads = if scenario.task.is_given() { threads.max(1) } else { threads };
-    let tasks = with_schemes(tasks, schemes, &scenario, &failure)?;
     let remote = remote.map(PyRemote::new);
     let stop = AtomicBool::new(false);
     let control = Control {
@@ -111,8 +134,23 @@ pub fn simulate(
     let watch = watch.clone().unbind();
     let (result, interrupt) = py.detach(|| {
         thread::scope(|scope| {
-            let run =
-                scope.spawn(|| compare(&scenario, &*tasks, Path::new(out), &control, &progress));
+            let out = Path::new(out);
+            let run = scope.spawn(|| match whole {
+                true => {
+                    let summary = compare(&scenario, &*first, out, &control, &progress)?;
+                    Ok(summary.map(|summary| serde_json::to_string(&summary)))
+                }
+                false => {
+                    let make = |scenario: &Scenario| {
+                        make(scenario).map_err(|error| {
+                            let reason = error.to_string();
+                            fedcote_sim::Error::Scenario { place: "sweep".to_owned(), reason }
+                        })
+                    };
+                    let summary = sweep::compare(&scenario, &make, out, &control, &progress)?;
+                    Ok(summary.map(|summary| serde_json::to_string(&summary)))
+                }
+            });
             let mut interrupt = None;
             while !run.is_finished() {
                 thread::sleep(LOOK);
@@ -138,7 +176,10 @@ pub fn simulate(
         elsewhere.unwrap_or_else(|| failure.raise(py, &error))
     })?;
     let summary = summary.ok_or_else(|| refuse("the comparison was interrupted"))?;
-    let summary = serde_json::to_string(&summary).map_err(refuse)?;
+    let summary = summary.map_err(refuse)?;
+    if !whole {
+        return Ok((summary, Vec::new()));
+    }
     let mut seeds = scenario.general.seeds;
     seeds.sort_unstable();
     let schemes = scenario.general.schemes.iter();
