@@ -8,8 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import fedcote
 import pytest
+
+import fedcote
 
 SMALL = {
     "rounds": 12,
@@ -66,7 +67,9 @@ def test_differences_are_paired_by_seed() -> None:
 def test_tensorboard_reads_every_scalar_back(tmp_path: Path) -> None:
     loader = pytest.importorskip("tensorboard.backend.event_processing.event_file_loader")
     out = tmp_path / "out"
-    settings = [word for key, value in SMALL.items() for word in ("--set", f"{key}={json.dumps(value)}")]
+    settings = [
+        word for key, value in SMALL.items() for word in ("--set", f"{key}={json.dumps(value)}")
+    ]
     words = ["run", "--json", "--tensorboard", "--out", str(out), *settings]
     subprocess.run([sys.executable, "-m", "fedcote", *words], check=True, stdout=subprocess.DEVNULL)
     for scheme in ("fedavg", "fedcote"):

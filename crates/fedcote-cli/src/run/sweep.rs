@@ -51,10 +51,13 @@ fn split(text: &str) -> Vec<&str> {
     parts
 }
 
+/// Makes the tasks of a scenario.
+type MakeTasks<'a> = &'a dyn Fn(&Scenario) -> Result<Box<dyn Tasks>, Error>;
+
 /// Executes a sweep and shows how far it is.
 pub fn run(
     scenario: &Scenario,
-    tasks: &dyn Fn(&Scenario) -> Result<Box<dyn Tasks>, Error>,
+    tasks: MakeTasks,
     out: &Path,
     control: &Control,
     style: Style,
