@@ -25,6 +25,11 @@ class Recorded:
 
     def __init__(self, task):
         self.task, self.labels, self.initial, self.jobs = task, task.labels, task.initial, []
+        self.batched = task.batched
+
+    def train(self, model, job):
+        self.jobs.append(job)
+        return self.task.train(model, job)
 
     def train_many(self, model, jobs):
         self.jobs.extend(jobs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flwr.serverapp.strategy import FedAvg, Strategy
+from flwr.serverapp.strategy import Strategy
 
 from ._optimizer import ServerOptimizer, server_optimizer
 from ._privacy import Privacy
@@ -26,11 +26,11 @@ def refuse_mixture(cls: type, ours: type) -> None:
     behind = False
     for base in cls.__mro__:
         behind = behind or base is ours
-        if issubclass(base, ours) or not issubclass(base, Strategy):
+        if ours in base.__mro__ or base in ours.__mro__ or Strategy not in base.__mro__:
             continue
         own = [name for name in _METHODS if name in vars(base)]
         foreign = base.__module__.partition(".")[0] == "flwr"
-        if base not in (FedAvg, Strategy) and own and (behind or foreign):
+        if own and (behind or foreign):
             raise TypeError(
                 f"{cls.__name__}: FedCote and {base.__name__} cannot be mixed, since both "
                 f"decide {own[0]}; of {base.__name__} use the idea as an option: "

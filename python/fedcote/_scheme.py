@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _fedcote
-from ._task import Arrays, Form, Parameters, Refused, user_code
+from ._task import Arrays, Form, Missing, Parameters, Refused, user_code
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,10 +244,10 @@ def load(place: str, folders: Sequence[str]) -> Any:
         if error.name != module.split(".")[0] and error.name != module:
             raise
         looked = " and ".join(folders) or "Python's own places"
-        raise Refused(f"is not there: no module `{module}` in {looked}") from None
+        raise Missing(f"no module `{module}` in {looked}") from None
     for part in name.split("."):
         if not hasattr(found, part):
-            raise Refused(f"is not there: the module `{module}` has no `{name}`")
+            raise Missing(f"the module `{module}` has no `{name}`")
         found = getattr(found, part)
     return found
 

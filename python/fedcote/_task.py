@@ -71,7 +71,7 @@ class Task(Protocol):
 
     - ``train_many(model, jobs)``: all jobs of a round at once, a sequence of models in their order; ``model`` is
       the global one. It is called instead of :meth:`train` in rounds in which all clients start from the global
-      model.
+      model, unless the task has an attribute ``batched`` that is false: then models are in memory one by one.
     - ``loss(model, client)``: the mean loss of a model on the data of a client, for schemes that choose clients
       by their loss, and for the column ``train_loss``.
     - ``metadata()``: text that tells this task from others. An interrupted run goes on only with the same. By
@@ -106,6 +106,10 @@ class Task(Protocol):
 
 class Refused(Exception):
     """What a task gave cannot be used; the text ends a sentence that begins with "the task"."""
+
+
+class Missing(Refused):
+    """What a scenario names as ``module:name`` is not there; the text says what."""
 
 
 class TaskError(RuntimeError):
@@ -217,6 +221,10 @@ class Bridge:
             raise Refused("gave an initial model without parameters")
         form = Form(self.parameters, named)
         self.arrays, self.flat = form.arrays, form.flat
+
+    def batched(self) -> bool:
+        """Whether `train_many` is better than `train` for each client."""
+        return bool(getattr(self.task, "batched", True)) or not hasattr(self.task, "train")
 
     def labels(self) -> tuple[int, NDArray[np.float64]]:
         """The number of classes, and the counts one client after the other."""

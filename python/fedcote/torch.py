@@ -190,6 +190,11 @@ class Task:
             "device": self.device.type,
         }
 
+    @property
+    def batched(self) -> bool:
+        """Whether clients of a round train in one pass, as far as is known."""
+        return bool(self._batched)
+
     def metadata(self) -> str:
         """What tells this task from others: shapes of the model, division of the data, options."""
         return f"fedcote.torch.Task {json.dumps(self._identity)}"

@@ -12,7 +12,7 @@ import pytest
 import fedcote
 
 NEEDS_MORE = (
-    "_fedcote", "_directory", "_round", "_options", "_report", "_wireless", "flower",
+    "_fedcote", "_directory", "_round", "_options", "_report", "_wireless", "_training", "_resumable", "flower",
     "_torch_data", "_torch_local", "torch",
 )  # fmt: skip
 PURE = [m.name for m in pkgutil.iter_modules(fedcote.__path__) if m.name not in NEEDS_MORE]

@@ -1,9 +1,12 @@
 //! Weights as safetensors files, with names and shapes, readable from Python:
 //! `safetensors.numpy.load_file("model.safetensors")`.
 
+use std::collections::HashMap;
+use std::io::{self, Write};
 use std::{fs, path::Path};
 
-use safetensors::{Dtype, SafeTensorError, SafeTensors, tensor::TensorView};
+use safetensors::tensor::{Metadata, TensorInfo};
+use safetensors::{Dtype, SafeTensors};
 
 use crate::{Error, models::Parameter};
 
@@ -17,6 +20,84 @@ pub fn save(path: &Path, parameters: &[Parameter], weights: &[f32]) -> Result<()
     Ok(fedcote_support::write(path, &contents)?)
 }
 
+/// The values of a tensor.
+#[derive(Debug, Clone, Copy)]
+pub enum Values<'a> {
+    /// Of type F32.
+    Numbers(&'a [f32]),
+    /// Of type U8.
+    Bytes(&'a [u8]),
+}
+
+impl Values<'_> {
+    /// Their bytes in a file, piece by piece: there is never a copy of all of them.
+    ///
+    /// # Errors
+    ///
+    /// Those of `each`.
+    pub fn pieces<E>(self, mut each: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
+        match self {
+            Self::Bytes(bytes) => each(bytes),
+            Self::Numbers(numbers) => {
+                let mut piece = Vec::with_capacity(PIECE);
+                for numbers in numbers.chunks(PIECE / size_of::<f32>()) {
+                    piece.clear();
+                    piece.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+                    each(&piece)?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn kind(self) -> Dtype {
+        match self {
+            Self::Numbers(_) => Dtype::F32,
+            Self::Bytes(_) => Dtype::U8,
+        }
+    }
+
+    fn size(self) -> usize {
+        match self {
+            Self::Numbers(numbers) => size_of_val(numbers),
+            Self::Bytes(bytes) => bytes.len(),
+        }
+    }
+}
+
+/// Bytes per piece.
+const PIECE: usize = 1 << 16;
+
+/// Writes tensors (name, shape, values) as a safetensors file, without a copy of them in memory.
+///
+/// # Errors
+///
+/// When the format cannot express a tensor, or the writer fails.
+pub fn write(
+    to: &mut impl Write,
+    mut tensors: Vec<(&str, Vec<usize>, Values)>,
+    metadata: Option<HashMap<String, String>>,
+) -> io::Result<()> {
+    // The order of the format's own library.
+    tensors.sort_by(|(left, _, one), (right, _, other)| {
+        other.kind().cmp(&one.kind()).then(left.cmp(right))
+    });
+    let mut end = 0;
+    let mut infos = Vec::with_capacity(tensors.len());
+    for (name, shape, values) in &tensors {
+        let data_offsets = (end, end + values.size());
+        end = data_offsets.1;
+        let info = TensorInfo { dtype: values.kind(), shape: shape.clone(), data_offsets };
+        infos.push(((*name).to_owned(), info));
+    }
+    let header = Metadata::new(metadata, infos).map_err(io::Error::other)?;
+    let mut header = serde_json::to_vec(&header)?;
+    header.resize(header.len().next_multiple_of(8), b' ');
+    to.write_all(&(header.len() as u64).to_le_bytes())?;
+    to.write_all(&header)?;
+    tensors.into_iter().try_for_each(|(_, _, values)| values.pieces(|piece| to.write_all(piece)))
+}
+
 /// The bytes of the file.
 ///
 /// # Errors
@@ -26,16 +107,15 @@ pub fn save(path: &Path, parameters: &[Parameter], weights: &[f32]) -> Result<()
 /// # Panics
 ///
 /// When there are not as many weights as the parameters say.
-pub fn contents(parameters: &[Parameter], weights: &[f32]) -> Result<Vec<u8>, SafeTensorError> {
-    let bytes: Vec<u8> = weights.iter().flat_map(|weight| weight.to_le_bytes()).collect();
+pub fn contents(parameters: &[Parameter], weights: &[f32]) -> io::Result<Vec<u8>> {
     assert_eq!(weights.len(), parameters.iter().map(Parameter::len).sum::<usize>());
-    let mut tensors = Vec::with_capacity(parameters.len());
-    for parameter in parameters {
-        let values = &bytes[4 * parameter.offset..4 * (parameter.offset + parameter.len())];
-        let tensor = TensorView::new(Dtype::F32, parameter.shape.clone(), values);
-        tensors.push((&parameter.name, tensor?));
-    }
-    safetensors::serialize(tensors, None)
+    let tensors = parameters.iter().map(|parameter| {
+        let values = &weights[parameter.offset..parameter.offset + parameter.len()];
+        (parameter.name.as_str(), parameter.shape.clone(), Values::Numbers(values))
+    });
+    let mut contents = Vec::with_capacity(size_of_val(weights) + 256 * parameters.len());
+    write(&mut contents, tensors.collect(), None)?;
+    Ok(contents)
 }
 
 /// Reads weights that were saved with the same names and shapes.
@@ -68,6 +148,8 @@ pub fn load(path: &Path, parameters: &[Parameter]) -> Result<Vec<f32>, Error> {
 
 #[cfg(test)]
 mod tests {
+    use safetensors::tensor::TensorView;
+
     use super::*;
     use crate::models::{Mlp, Model};
 
@@ -84,6 +166,30 @@ mod tests {
         save(&path, model.parameters(), &weights(&model)).unwrap();
         assert_eq!(load(&path, model.parameters()).unwrap(), weights(&model));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    /// Against the format's own library, which needs all bytes in memory.
+    #[test]
+    fn files_are_those_of_the_formats_own_library() {
+        let numbers: Vec<f32> = (0..40_000).map(|i| (i as f32).cos()).collect();
+        let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+        let metadata = Some(HashMap::from([("key".to_owned(), "a \"value\"".to_owned())]));
+        let mut found = Vec::new();
+        let tensors = vec![
+            ("b", vec![5], Values::Bytes(b"bytes")),
+            ("d", vec![200, 200], Values::Numbers(&numbers)),
+            ("c", vec![0], Values::Numbers(&[])),
+        ];
+        write(&mut found, tensors, metadata.clone()).unwrap();
+        let view = |kind, shape: &[usize], bytes| TensorView::new(kind, shape.to_vec(), bytes);
+        let tensors = [
+            ("b", view(Dtype::U8, &[5], b"bytes").unwrap()),
+            ("d", view(Dtype::F32, &[200, 200], &bytes).unwrap()),
+            ("c", view(Dtype::F32, &[0], &[]).unwrap()),
+        ];
+        assert!(found == safetensors::serialize(tensors, metadata).unwrap());
+        let wrong = write(&mut found, vec![("b", vec![4], Values::Bytes(b"bytes"))], None);
+        assert!(wrong.is_err());
     }
 
     #[test]

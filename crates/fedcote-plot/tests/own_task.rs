@@ -46,7 +46,7 @@ impl Task for Quadratics {
         Ok(vec![stream.random(), stream.random()])
     }
 
-    fn train(&self, global: &[f32], jobs: &mut [Job<'_>]) -> Result<(), Error> {
+    fn train(&self, global: &Arc<Vec<f32>>, jobs: &mut [Job<'_>]) -> Result<(), Error> {
         for job in jobs {
             let client = job.client as usize;
             job.model = job.start.unwrap_or(global).to_vec();

@@ -216,7 +216,7 @@ impl Aggregation for Part {
 const STATE: &str = "python";
 
 impl State for Part {
-    fn save(&self, saved: &mut Saved) {
+    fn save<'a>(&'a self, saved: &mut Saved<'a>) {
         // All parts share one state; it was checked when it was last changed, so it can be written.
         if !saved.values.contains_key(STATE) {
             let text =
@@ -227,7 +227,7 @@ impl State for Part {
         }
     }
 
-    fn restore(&mut self, saved: &Saved) -> Result<(), String> {
+    fn restore(&mut self, saved: &mut Saved<'_>) -> Result<(), String> {
         let text: String = saved.get_value(STATE)?;
         self.call(0, None, |bridge| bridge.call_method1("restore", (text,)).map(drop))
             .map_err(|error| error.to_string())

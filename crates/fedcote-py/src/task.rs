@@ -10,6 +10,7 @@ use fedcote_learn::train::Sampler;
 use fedcote_sim::scheme::SelectionKind;
 use fedcote_sim::task::{Job, LabelCounts, Parameter, Scores, Task, Tasks};
 use fedcote_sim::{Error, Scenario, vector};
+use numpy::ndarray::ArrayView1;
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyType};
@@ -65,6 +66,9 @@ impl Failure {
 
     /// The simulator's words for an exception of a task.
     pub fn explain(&self, py: Python<'_>, round: u32, client: Option<u32>, error: PyErr) -> Error {
+        if let Some(missing) = missing(py, &error, || "task.python".to_owned()) {
+            return missing;
+        }
         Error::Task { round, client, reason: self.reason(py, error) }
     }
 
@@ -77,6 +81,9 @@ impl Failure {
         scheme: &str,
         error: PyErr,
     ) -> Error {
+        if let Some(missing) = missing(py, &error, || format!("scheme.{scheme}.python")) {
+            return missing;
+        }
         let scheme = scheme.to_owned();
         Error::Scheme { round, client, scheme, reason: self.reason(py, error) }
     }
@@ -93,6 +100,13 @@ impl Failure {
         self.kept.lock().expect("no panic while held").get_or_insert(error);
         reason
     }
+}
+
+/// The error for a name in a scenario behind which there is no code: the request is wrong, not the work.
+fn missing(py: Python<'_>, error: &PyErr, place: impl FnOnce() -> String) -> Option<Error> {
+    error
+        .is_instance(py, &python(py, "Missing"))
+        .then(|| Error::Scenario { place: place(), reason: error.value(py).to_string() })
 }
 
 /// An exception of the package.
@@ -156,6 +170,22 @@ struct PythonTask {
     failure: Failure,
 }
 
+/// Keeps a model alive as long as arrays show it.
+#[pyclass(frozen)]
+struct Shown(#[allow(dead_code)] Arc<Vec<f32>>);
+
+/// A model as an array that cannot be written to, without a copy.
+fn shown<'py>(py: Python<'py>, model: &Arc<Vec<f32>>) -> PyResult<Bound<'py, PyArray1<f32>>> {
+    let owner = Bound::new(py, Shown(Arc::clone(model)))?;
+    let values = ArrayView1::from(model.as_slice());
+    // SAFETY: the array holds `owner`, which holds the vector; whose contents nobody changes, as it is shared, and the
+    // array is made read-only before anybody sees it.
+    #[allow(unsafe_code)]
+    let array = unsafe { PyArray1::borrow_from_array(&values, owner.into_any()) };
+    array.readwrite().make_nonwriteable();
+    Ok(array)
+}
+
 /// The arrays of a model, flat, in order.
 pub type Arrays<'py> = Vec<PyReadonlyArray1<'py, f32>>;
 
@@ -173,6 +203,12 @@ impl PythonTask {
             bridge: bridge.clone().unbind(),
             failure: Failure::default(),
         })
+    }
+
+    /// Whether all clients of a round train in one call.
+    fn together(&self) -> bool {
+        let batched = |bridge: &Bound<'_, PyAny>| bridge.call_method0("batched")?.extract();
+        self.many && Python::attach(|py| batched(self.bridge.bind(py))).unwrap_or(true)
     }
 
     /// Calls Python; what it raises is told with the round and the client.
@@ -219,10 +255,10 @@ impl PythonTask {
     }
 
     /// Trains all jobs in one call.
-    fn train_many(&self, global: &[f32], jobs: &mut [Job<'_>]) -> Result<(), Error> {
+    fn train_many(&self, global: &Arc<Vec<f32>>, jobs: &mut [Job<'_>]) -> Result<(), Error> {
         let round = jobs.first().map_or(0, |job| job.round);
         self.call(round, None, |bridge| {
-            let model = PyArray1::from_slice(bridge.py(), global);
+            let model = shown(bridge.py(), global)?;
             let made: PyResult<Vec<_>> =
                 jobs.iter().map(|job| Self::job(bridge, &model, job)).collect();
             let found = bridge.call_method1("train_many", (&model, made?))?;
@@ -265,25 +301,28 @@ impl Task for PythonTask {
         })
     }
 
-    fn train(&self, global: &[f32], jobs: &mut [Job<'_>]) -> Result<(), Error> {
-        if self.many && jobs.iter().all(|job| job.start.is_none()) {
+    fn jobs_at_once(&self) -> usize {
+        if self.together() { usize::MAX } else { 1 }
+    }
+
+    fn train(&self, global: &Arc<Vec<f32>>, jobs: &mut [Job<'_>]) -> Result<(), Error> {
+        if self.together() && jobs.iter().all(|job| job.start.is_none()) {
             return if jobs.is_empty() { Ok(()) } else { self.train_many(global, jobs) };
         }
-        let anchor = Python::attach(|py| PyArray1::from_slice(py, global).unbind());
         for job in jobs {
             self.call(job.round, Some(job.client), |bridge| {
                 let py = bridge.py();
-                let anchor = anchor.bind(py);
+                let anchor = shown(py, global)?;
                 let start = match job.start {
                     None => anchor.clone(),
                     Some(start) => PyArray1::from_slice(py, start),
                 };
-                let made = Self::job(bridge, anchor, job)?;
+                let made = Self::job(bridge, &anchor, job)?;
+                // The job, and with it its correction, is gone before the result is copied.
                 let found = bridge.call_method1("train", (start, made))?;
                 receive(job, global.len(), found.extract()?)
             })?;
         }
-        Python::attach(|_| drop(anchor));
         Ok(())
     }
 

@@ -99,7 +99,7 @@ impl Task for Classification {
         Ok(self.model.initialise(key))
     }
 
-    fn train(&self, global: &[f32], jobs: &mut [Job<'_>]) -> Result<(), Error> {
+    fn train(&self, global: &Arc<Vec<f32>>, jobs: &mut [Job<'_>]) -> Result<(), Error> {
         jobs.par_iter_mut().for_each(|job| self.train_one(global, job));
         Ok(())
     }

@@ -46,7 +46,7 @@ pub struct Engine {
     aggregation: Box<dyn Aggregation>,
     federation: Arc<Federation>,
     estimator: Option<Estimator>,
-    global: Vec<f32>,
+    global: Arc<Vec<f32>>,
     fresh: bool,
     actual: Vec<f64>,
     available: Arc<[bool]>,
@@ -77,7 +77,7 @@ impl Engine {
             aggregation: own.aggregation.unwrap_or_else(|| aggregation::build(&scheme, parameters)),
             federation: Arc::clone(&world.reported),
             estimator,
-            global: initial,
+            global: Arc::new(initial),
             fresh: true,
             actual: Vec::new(),
             available: Arc::default(),
@@ -128,7 +128,7 @@ impl Engine {
         self.selection.memory() + self.aggregation.memory()
     }
 
-    /// Plays one round.
+    /// Plays one round. After an error the state is that of a half-played round: only [`restore`](Self::restore) helps.
     pub fn step(&mut self, round: u32) -> Result<Outcome, Error> {
         let changed = self.observe_network(round)?;
         if !self.available.contains(&true) {
@@ -149,7 +149,12 @@ impl Engine {
         outcome
     }
 
-    fn play(&mut self, round: u32, changed: bool, broadcast: &[f32]) -> Result<Outcome, Error> {
+    fn play(
+        &mut self,
+        round: u32,
+        changed: bool,
+        broadcast: &Arc<Vec<f32>>,
+    ) -> Result<Outcome, Error> {
         let world = Arc::clone(&self.world);
         let federation = Arc::clone(&self.federation);
         let available = Arc::clone(&self.available);
@@ -194,7 +199,7 @@ impl Engine {
             ..RoundReport::default()
         };
         let finite = vector::finite(&global);
-        self.global = global;
+        self.global = Arc::new(global);
         Ok(if finite { Outcome::Done(report) } else { Outcome::Diverged })
     }
 
@@ -249,13 +254,14 @@ impl Engine {
                 let through: Vec<Vec<Upload>> =
                     selected.iter().map(|&drawn| self.upload(context, drawn, attempts)).collect();
                 let reached = |place: usize| through[place].iter().any(|upload| upload.arrived);
-                self.train(context, &selected, &mut updates, reached)?;
+                // Who is sound and gets through arrives.
+                self.train(context, &selected, &mut updates, reached, self.absorbs())?;
                 let sound = |updates: &[Update], place: usize| {
                     matches!(updates[place], Update::Sound(_)) && reached(place)
                 };
                 let arrived = (0..selected.len()).any(|place| sound(&updates, place));
                 if !arrived && (0..selected.len()).any(reached) {
-                    self.train(context, &selected, &mut updates, |_| true)?;
+                    self.train(context, &selected, &mut updates, |_| true, false)?;
                     if !updates.iter().any(|update| matches!(update, Update::Sound(_))) {
                         // What hostile clients send says nothing about the run.
                         if selected
@@ -280,7 +286,7 @@ impl Engine {
                         estimator.tick();
                     }
                     if self.uses_lost() {
-                        self.train(context, &selected, &mut updates, |_| true)?;
+                        self.train(context, &selected, &mut updates, |_| true, false)?;
                     }
                     let (arrivals, lost) = self.collect(&selected, updates, &through);
                     return Ok(Some(Uploaded { selected, arrivals, lost, attempts }));
@@ -295,17 +301,43 @@ impl Engine {
         self.local.uses_lost() || self.selection.uses_lost() || self.aggregation.uses_lost()
     }
 
-    /// Local updates of the drawn clients at these places that have none yet, all in one call of the task.
+    /// Whether nobody but the aggregation reads the models that arrive.
+    fn absorbs(&self) -> bool {
+        !(self.local.reads_models() || self.selection.reads_models())
+    }
+
+    /// Local updates of the drawn clients at these places that have none yet, in as few calls of the task as it likes;
+    /// `arriving` ones are absorbed.
     fn train(
-        &self,
+        &mut self,
         context: &RoundContext,
         selected: &[Count],
         updates: &mut [Update],
         wanted: impl Fn(usize) -> bool,
+        arriving: bool,
     ) -> Result<(), Error> {
         let places: Vec<usize> = (0..updates.len())
             .filter(|&place| matches!(updates[place], Update::Untrained) && wanted(place))
             .collect();
+        for places in places.chunks(context.world.task.jobs_at_once().max(1)) {
+            let trained = self.train_together(context, selected, places)?;
+            for (&place, mut update) in places.iter().zip(trained) {
+                if let (true, Update::Sound(model)) = (arriving, &mut update) {
+                    let client = selected[place].0;
+                    self.aggregation.absorb(context, client, context.world.steps(client), model);
+                }
+                updates[place] = update;
+            }
+        }
+        Ok(())
+    }
+
+    fn train_together(
+        &self,
+        context: &RoundContext,
+        selected: &[Count],
+        places: &[usize],
+    ) -> Result<Vec<Update>, Error> {
         let job = |&place: &usize| {
             let client = selected[place].0;
             let own = self.local.try_correction(context, client)?;
@@ -322,11 +354,7 @@ impl Engine {
             let reason = format!("returned {} values, the model has {wanted}", job.model.len());
             return Err(Error::Task { round: context.round, client: Some(job.client), reason });
         }
-        let trained: Vec<Update> = jobs.into_par_iter().map(|job| accepted(context, job)).collect();
-        for (place, update) in places.into_iter().zip(trained) {
-            updates[place] = update;
-        }
-        Ok(())
+        Ok(jobs.into_par_iter().map(|job| accepted(context, job)).collect())
     }
 
     /// One attempt at a drawn client's uploads: which of them get through.
@@ -430,7 +458,7 @@ impl Engine {
     }
 
     /// Everything that must survive an interruption.
-    pub fn save(&self) -> Saved {
+    pub fn save(&self) -> Saved<'_> {
         let mut saved = Saved::default();
         saved.put("global", &self.global);
         self.selection.save(&mut saved);
@@ -443,8 +471,8 @@ impl Engine {
     }
 
     /// Goes on from what was saved; an error says what is damaged.
-    pub fn restore(&mut self, saved: &Saved) -> Result<(), String> {
-        self.global = saved.get("global", self.global.len())?;
+    pub fn restore(&mut self, saved: &mut Saved<'_>) -> Result<(), String> {
+        self.global = Arc::new(saved.take("global", self.global.len())?);
         self.selection.restore(saved)?;
         self.local.restore(saved)?;
         self.aggregation.restore(saved)?;

@@ -1,5 +1,7 @@
 //! The three parts of a scheme, as traits; each implementation is one file.
 
+use std::sync::Arc;
+
 use fedcote::Federation;
 
 use crate::Error;
@@ -21,7 +23,7 @@ pub struct RoundContext<'a> {
     /// The round, from 1.
     pub round: u32,
     /// The global model that was broadcast.
-    pub global: &'a [f32],
+    pub global: &'a Arc<Vec<f32>>,
 }
 
 /// A client and how often it was drawn, or how many of its uploads arrived.
@@ -36,7 +38,7 @@ pub struct Arrival {
     pub copies: u32,
     /// How many local steps it made.
     pub steps: u32,
-    /// Its model.
+    /// Its model; empty if the aggregation has [absorbed](Aggregation::absorb) it.
     pub model: Vec<f32>,
 }
 
@@ -71,7 +73,7 @@ pub trait State {
     }
 
     /// Puts what must survive an interruption into `saved`.
-    fn save(&self, saved: &mut Saved) {
+    fn save<'a>(&'a self, saved: &mut Saved<'a>) {
         let _ = saved;
     }
 
@@ -80,7 +82,7 @@ pub trait State {
     /// # Errors
     ///
     /// When something is missing or has the wrong size.
-    fn restore(&mut self, saved: &Saved) -> Result<(), String> {
+    fn restore(&mut self, saved: &mut Saved<'_>) -> Result<(), String> {
         let _ = saved;
         Ok(())
     }
@@ -115,6 +117,11 @@ pub trait Selection: State + Send + Sync {
     /// Learns what arrived.
     fn received(&mut self, context: &RoundContext, arrivals: &[Arrival]) {
         let _ = (context, arrivals);
+    }
+
+    /// Whether [`received`](Self::received) reads the models.
+    fn reads_models(&self) -> bool {
+        false
     }
 
     /// Whether it goes by what clients learnt whose uploads were all lost: they then train, too.
@@ -154,6 +161,11 @@ pub trait LocalUpdate: State + Send + Sync {
     /// Learns what arrived.
     fn received(&mut self, context: &RoundContext, arrivals: &[Arrival]) {
         let _ = (context, arrivals);
+    }
+
+    /// Whether [`received`](Self::received) reads the models.
+    fn reads_models(&self) -> bool {
+        false
     }
 
     /// Whether clients whose uploads are all lost train, too, because they keep something of it.
@@ -211,6 +223,13 @@ pub trait Aggregation: State + Send + Sync {
     /// Learns what was trained and lost, after [`aggregate`](Self::aggregate); copies are 0.
     fn lost(&mut self, context: &RoundContext, lost: &[Arrival]) {
         let _ = (context, lost);
+    }
+
+    /// Takes note of a model as soon as it is there, if no other part reads it: before [`aggregate`](Self::aggregate) of the
+    /// same round, which then finds this client among the arrivals. Whoever needs the model no more leaves it empty, so
+    /// that the models of a round need not be there all at once.
+    fn absorb(&mut self, context: &RoundContext, client: u32, steps: u32, model: &mut Vec<f32>) {
+        let _ = (context, client, steps, model);
     }
 
     /// Moves the global model. Returns the weight that each client had in the move.

@@ -38,13 +38,13 @@ impl Play {
     }
 
     /// Goes on after so many rounds; an error says what is damaged.
-    pub(crate) fn restore(&mut self, round: u32, saved: &Saved) -> Result<(), String> {
+    pub(crate) fn restore(&mut self, round: u32, saved: &mut Saved<'_>) -> Result<(), String> {
         self.round = round;
         self.engine.restore(saved)
     }
 
     /// Everything that must survive an interruption.
-    pub(crate) fn save(&self) -> Saved {
+    pub(crate) fn save(&self) -> Saved<'_> {
         self.engine.save()
     }
 

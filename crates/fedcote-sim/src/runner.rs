@@ -32,7 +32,7 @@ pub(crate) fn begin<'a>(
     run: &RunId,
     folder: &'a RunFolder,
     listener: &dyn Listener,
-) -> Result<Option<(Begun<'a>, Option<Saved>)>, Error> {
+) -> Result<Option<(Begun<'a>, Option<Saved<'static>>)>, Error> {
     let lock = Lock::take(folder.path())?;
     if let Some((finished, _)) = folder.finished()? {
         folder.tidy()?;
@@ -57,8 +57,8 @@ impl Runner<'_> {
         let begun = begin(self.run, self.folder, self.listener)?;
         let Some((Begun { mut writer, _lock }, saved)) = begun else { return Ok(true) };
         let mut play = Play::new(context.world(self.run.seed)?, &self.run.scheme)?;
-        if let Some(saved) = saved {
-            play.restore(writer.round(), &saved).map_err(|reason| {
+        if let Some(mut saved) = saved {
+            play.restore(writer.round(), &mut saved).map_err(|reason| {
                 let path = writer.folder();
                 let remedy = format!("remove {} to run it again", path.display());
                 Error::folder(path, format!("the checkpoint is damaged: {reason}; {remedy}"))

@@ -45,7 +45,7 @@ impl Slab {
     }
 
     /// Saves under a name.
-    pub fn save(&self, name: &str, saved: &mut Saved) {
+    pub fn save<'a>(&'a self, name: &str, saved: &mut Saved<'a>) {
         saved.put(name, &self.values);
         let mut clients = vec![0; self.slots.len()];
         for (&client, &slot) in &self.slots {
@@ -55,9 +55,9 @@ impl Slab {
     }
 
     /// Reads back what was saved under a name.
-    pub fn restore(&mut self, name: &str, saved: &Saved) -> Result<(), String> {
+    pub fn restore(&mut self, name: &str, saved: &mut Saved<'_>) -> Result<(), String> {
         let clients: Vec<u32> = saved.get_value(name)?;
-        self.values = saved.get(name, clients.len() * self.length)?;
+        self.values = saved.take(name, clients.len() * self.length)?;
         self.slots = clients.iter().enumerate().map(|(slot, &client)| (client, slot)).collect();
         if self.slots.len() == clients.len() {
             Ok(())
@@ -80,11 +80,11 @@ mod tests {
         let mut saved = Saved::default();
         slab.save("rows", &mut saved);
         let mut again = Slab::new(2);
-        again.restore("rows", &saved).unwrap();
+        again.restore("rows", &mut saved.clone()).unwrap();
         assert_eq!(again, slab);
         assert_eq!(again.get(7), Some([5.0, 2.0].as_slice()));
         assert_eq!(again.get(1), None);
         assert_eq!(again.iter().map(|(client, _)| client).collect::<Vec<_>>(), [3, 7]);
-        assert!(Slab::new(3).restore("rows", &saved).is_err());
+        assert!(Slab::new(3).restore("rows", &mut saved).is_err());
     }
 }

@@ -21,7 +21,7 @@ pub struct State(Vec<u8>);
 
 impl State {
     /// The state after so many rounds.
-    pub(crate) fn new(round: u32, saved: Saved) -> Result<Self, Error> {
+    pub(crate) fn new(round: u32, saved: Saved<'_>) -> Result<Self, Error> {
         let contents = checkpoint::contents(&Checkpoint { round, saved, ..Checkpoint::default() });
         contents.map(Self).map_err(|error| Error::remote(format!("a state: {error}")))
     }
@@ -37,7 +37,7 @@ impl State {
     }
 
     /// The rounds played, and the state after them.
-    pub(crate) fn saved(&self) -> Result<(u32, Saved), Error> {
+    pub(crate) fn saved(&self) -> Result<(u32, Saved<'static>), Error> {
         let understood = checkpoint::understand(&self.0);
         let understood = understood.ok_or_else(|| Error::remote("a state was damaged"))?;
         Ok((understood.round, understood.saved))
@@ -98,9 +98,9 @@ impl Stretch {
         let begun = Instant::now();
         let mut play = Play::new(world, scheme)?;
         if let Some(state) = from {
-            let (round, saved) = state.saved()?;
+            let (round, mut saved) = state.saved()?;
             let damaged = |reason| Error::remote(format!("a state was damaged: {reason}"));
-            play.restore(round, &saved).map_err(damaged)?;
+            play.restore(round, &mut saved).map_err(damaged)?;
         }
         let (mut clients, mut warnings, mut lines) = (None, Vec::new(), Vec::new());
         for _ in 0..rounds {

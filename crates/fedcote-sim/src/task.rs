@@ -3,7 +3,7 @@
 //! A task holds the clients' data and knows how to train on it. Whatever a scheme asks of local training is data,
 //! too: a [`Job`] says which client trains, for how many steps, from where, and which [`Correction`] its gradients
 //! get. All jobs of a round reach the task at once, so that it may spread them over threads, put them into one batch
-//! on a GPU, or send them to other machines.
+//! on a GPU, or send them to other machines; or as many as it says.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -31,12 +31,17 @@ pub trait Task: Send + Sync {
     /// When it cannot be made.
     fn initial(&self, key: Key) -> Result<Vec<f32>, Error>;
 
-    /// Trains all jobs of a round: sets `model` and `finite` of each.
+    /// Trains jobs of a round: sets `model` and `finite` of each.
     ///
     /// # Errors
     ///
     /// When training itself fails, as opposed to leading to numbers that are not finite.
-    fn train(&self, global: &[f32], jobs: &mut [Job<'_>]) -> Result<(), Error>;
+    fn train(&self, global: &Arc<Vec<f32>>, jobs: &mut [Job<'_>]) -> Result<(), Error>;
+
+    /// How many jobs it trains at the same time: more of them in one call only cost memory.
+    fn jobs_at_once(&self) -> usize {
+        usize::MAX
+    }
 
     /// The mean loss of a model on the data of each of these clients.
     ///

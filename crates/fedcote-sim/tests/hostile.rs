@@ -138,7 +138,7 @@ fn a_run_with_hostile_clients_and_a_bound_goes_on_from_what_was_saved() {
         let mut first = engine(&text(extra), name);
         (1..=4).for_each(|round| drop(play(&mut first, round)));
         let mut second = engine(&text(extra), name);
-        second.restore(&first.save()).unwrap();
+        second.restore(&mut first.save()).unwrap();
         (5..=10).for_each(|round| drop(play(&mut second, round)));
         assert_eq!(second.save(), whole.save(), "{name}");
     }

@@ -51,6 +51,14 @@ pub fn write(path: &Path, contents: &[u8]) -> Result<(), WriteError> {
 /// The same, and the file stays open at its end, to read and to write. It is this writer's own: when another one
 /// replaces the file, what is added here goes nowhere.
 pub fn create(path: &Path, contents: &[u8]) -> Result<File, WriteError> {
+    write_with(path, |file| file.write_all(contents))
+}
+
+/// The same, by a function that writes the contents, for those that are too large to be in memory. It may be called again.
+pub fn write_with(
+    path: &Path,
+    contents: impl Fn(&mut File) -> io::Result<()>,
+) -> Result<File, WriteError> {
     let file =
         replace(path, contents).map_err(|source| WriteError { path: path.to_owned(), source })?;
     // The rename itself must survive a power cut; not every system can open folders for that.
@@ -62,7 +70,7 @@ pub fn create(path: &Path, contents: &[u8]) -> Result<File, WriteError> {
     Ok(file)
 }
 
-fn replace(path: &Path, contents: &[u8]) -> io::Result<File> {
+fn replace(path: &Path, contents: impl Fn(&mut File) -> io::Result<()>) -> io::Result<File> {
     loop {
         let temporary = beside(path);
         let mut file =
@@ -73,7 +81,7 @@ fn replace(path: &Path, contents: &[u8]) -> io::Result<File> {
             };
         // The lock tells `sweep` that the file is being written. Without locks it leaves such files alone.
         let _ = file.try_lock();
-        let written = file.write_all(contents).and_then(|()| file.sync_all());
+        let written = contents(&mut file).and_then(|()| file.sync_all());
         match written.and_then(|()| fs::rename(&temporary, path)) {
             // Swept between its creation and its lock. A folder that is gone fails to create the next one.
             Err(error) if error.kind() == ErrorKind::NotFound => {}

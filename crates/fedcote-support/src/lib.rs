@@ -16,7 +16,7 @@
 mod files;
 mod words;
 
-pub use files::{WriteError, create, remedy, sweep, write};
+pub use files::{WriteError, create, remedy, sweep, write, write_with};
 pub use words::{command, quoted, readable, suggestion};
 
 /// The README's example, compiled and run.

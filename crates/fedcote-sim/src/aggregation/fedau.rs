@@ -96,11 +96,11 @@ impl Aggregation for FedAu {
 }
 
 impl State for FedAu {
-    fn save(&self, saved: &mut Saved) {
+    fn save<'a>(&'a self, saved: &mut Saved<'a>) {
         saved.put_value("fedau.intervals", &self.intervals);
     }
 
-    fn restore(&mut self, saved: &Saved) -> Result<(), String> {
+    fn restore(&mut self, saved: &mut Saved<'_>) -> Result<(), String> {
         self.intervals = saved.get_value("fedau.intervals")?;
         Ok(())
     }

@@ -49,17 +49,24 @@ impl Memory {
     }
 }
 
-/// Puts the updates of what arrived in place of older ones.
+/// Puts the updates of what arrived in place of older ones, unless they are there already.
 pub(super) fn remember(updates: &mut Slab, arrivals: &[Arrival], global: &[f32]) {
-    for arrival in arrivals {
-        let row = updates.row(arrival.client);
-        for ((row, model), global) in row.iter_mut().zip(&arrival.model).zip(global) {
-            *row = model - global;
-        }
+    for arrival in arrivals.iter().filter(|arrival| !arrival.model.is_empty()) {
+        put(updates.row(arrival.client), &arrival.model, global);
+    }
+}
+
+fn put(row: &mut [f32], model: &[f32], global: &[f32]) {
+    for ((row, model), global) in row.iter_mut().zip(model).zip(global) {
+        *row = model - global;
     }
 }
 
 impl Aggregation for Memory {
+    fn absorb(&mut self, context: &RoundContext, client: u32, _steps: u32, model: &mut Vec<f32>) {
+        put(self.updates.row(client), &std::mem::take(model), context.global);
+    }
+
     fn aggregate(
         &mut self,
         context: &RoundContext,
@@ -77,11 +84,11 @@ impl State for Memory {
         self.updates.bytes()
     }
 
-    fn save(&self, saved: &mut Saved) {
+    fn save<'a>(&'a self, saved: &mut Saved<'a>) {
         self.updates.save("memory.updates", saved);
     }
 
-    fn restore(&mut self, saved: &Saved) -> Result<(), String> {
+    fn restore(&mut self, saved: &mut Saved<'_>) -> Result<(), String> {
         self.updates.restore("memory.updates", saved)
     }
 }

@@ -72,11 +72,11 @@ impl State for VarianceReduced {
         self.updates.bytes()
     }
 
-    fn save(&self, saved: &mut Saved) {
+    fn save<'a>(&'a self, saved: &mut Saved<'a>) {
         self.updates.save("variance-reduced.updates", saved);
     }
 
-    fn restore(&mut self, saved: &Saved) -> Result<(), String> {
+    fn restore(&mut self, saved: &mut Saved<'_>) -> Result<(), String> {
         self.updates.restore("variance-reduced.updates", saved)
     }
 }

@@ -79,14 +79,14 @@ impl Aggregation for Yogi {
 }
 
 impl State for Yogi {
-    fn save(&self, saved: &mut Saved) {
+    fn save<'a>(&'a self, saved: &mut Saved<'a>) {
         saved.put("yogi.first", &self.first);
         saved.put("yogi.second", &self.second);
     }
 
-    fn restore(&mut self, saved: &Saved) -> Result<(), String> {
-        self.first = saved.get("yogi.first", self.first.len())?;
-        self.second = saved.get("yogi.second", self.second.len())?;
+    fn restore(&mut self, saved: &mut Saved<'_>) -> Result<(), String> {
+        self.first = saved.take("yogi.first", self.first.len())?;
+        self.second = saved.take("yogi.second", self.second.len())?;
         Ok(())
     }
 }

@@ -47,7 +47,7 @@ pub use record::{Overview, Recorded, read_summary, summarise};
 pub use run::RunFolder;
 pub use scenario_file::ScenarioFile;
 pub use seals::Seals;
-pub(crate) use seals::checksum;
+pub(crate) use seals::{Sum, checksum};
 pub use tail::{News, Tail, last_round};
 pub(crate) use writer::RunWriter;
 

@@ -100,7 +100,7 @@ impl RunFolder {
 
     /// The metrics, open to add to them, and the state to go on from, if there is a sound checkpoint; the metrics are
     /// cut back to it. Without one the run begins again.
-    pub fn resume(&self) -> Result<(MetricsWriter, Option<Checkpoint>), Error> {
+    pub fn resume(&self) -> Result<(MetricsWriter, Option<Checkpoint<'static>>), Error> {
         let metrics = self.path.join(metrics::FILE);
         if let Some(mut resumed) = checkpoint::load(&self.checkpoint_file())? {
             let sum = resumed.seals.take(metrics::FILE);

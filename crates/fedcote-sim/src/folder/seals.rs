@@ -1,7 +1,8 @@
 //! Checksums of a run's files, by name: what tells a damaged file from a sound one.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -24,7 +25,7 @@ impl Seals {
 
     /// Remembers a file of a folder as it is on the disk.
     pub fn seal(&mut self, folder: &Path, name: &str) -> Result<(), std::io::Error> {
-        self.set(name, checksum(&fs::read(folder.join(name))?));
+        self.set(name, file_checksum(&folder.join(name))?);
         Ok(())
     }
 
@@ -41,7 +42,7 @@ impl Seals {
     /// The first file of a folder that is missing or not as it was sealed.
     pub fn broken(&self, folder: &Path) -> Option<&str> {
         let sound = |name: &str, sum: &str| {
-            fs::read(folder.join(name)).is_ok_and(|bytes| checksum(&bytes) == sum)
+            file_checksum(&folder.join(name)).is_ok_and(|found| found == sum)
         };
         self.0.iter().find(|(name, sum)| !sound(name, sum)).map(|(name, _)| name.as_str())
     }
@@ -67,6 +68,21 @@ impl Sum {
     /// As text.
     pub fn text(self) -> String {
         format!("{:016x}", self.0)
+    }
+}
+
+/// The checksum of a file, which need not fit into memory.
+fn file_checksum(path: &Path) -> io::Result<String> {
+    let mut file = BufReader::with_capacity(1 << 16, File::open(path)?);
+    let mut sum = Sum::new();
+    loop {
+        let piece = file.fill_buf()?;
+        if piece.is_empty() {
+            return Ok(sum.text());
+        }
+        sum.add(piece);
+        let length = piece.len();
+        file.consume(length);
     }
 }
 

@@ -17,12 +17,12 @@ pub(crate) struct RunWriter<'a> {
     folder: &'a RunFolder,
     metrics: MetricsWriter,
     /// All but the state.
-    at: Checkpoint,
+    at: Checkpoint<'static>,
 }
 
 impl<'a> RunWriter<'a> {
     /// Begins the run, or goes on from its checkpoint, whose state is returned.
-    pub(crate) fn open(folder: &'a RunFolder) -> Result<(Self, Option<Saved>), Error> {
+    pub(crate) fn open(folder: &'a RunFolder) -> Result<(Self, Option<Saved<'static>>), Error> {
         folder.sweep()?;
         let (metrics, resumed) = folder.resume()?;
         let begun = resumed.is_some();
@@ -174,8 +174,8 @@ mod tests {
             }
             let (writer, saved) = RunWriter::open(folder)?;
             let mut play = Play::new(Arc::clone(world), "fedavg").unwrap();
-            if let Some(saved) = saved {
-                play.restore(writer.round(), &saved).unwrap();
+            if let Some(mut saved) = saved {
+                play.restore(writer.round(), &mut saved).unwrap();
             }
             Ok(Some(Self { writer, play }))
         }

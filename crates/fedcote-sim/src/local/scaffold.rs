@@ -111,6 +111,10 @@ impl LocalUpdate for Scaffold {
         crate::vector::add(&mut self.server, 1.0, &step);
     }
 
+    fn reads_models(&self) -> bool {
+        true
+    }
+
     fn uses_lost(&self) -> bool {
         self.advance == AdvanceKind::Trained
     }
@@ -129,13 +133,13 @@ impl LocalUpdate for Scaffold {
 }
 
 impl State for Scaffold {
-    fn save(&self, saved: &mut Saved) {
+    fn save<'a>(&'a self, saved: &mut Saved<'a>) {
         saved.put("scaffold.server", &self.server);
         self.clients.save("scaffold.clients", saved);
     }
 
-    fn restore(&mut self, saved: &Saved) -> Result<(), String> {
-        self.server = saved.get("scaffold.server", self.server.len())?;
+    fn restore(&mut self, saved: &mut Saved<'_>) -> Result<(), String> {
+        self.server = saved.take("scaffold.server", self.server.len())?;
         self.clients.restore("scaffold.clients", saved)
     }
 }

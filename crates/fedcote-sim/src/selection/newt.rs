@@ -103,6 +103,10 @@ impl Selection for Newt {
             self.models.row(arrival.client).copy_from_slice(&arrival.model);
         }
     }
+
+    fn reads_models(&self) -> bool {
+        true
+    }
 }
 
 impl State for Newt {
@@ -110,14 +114,14 @@ impl State for Newt {
         self.models.bytes()
     }
 
-    fn save(&self, saved: &mut Saved) {
+    fn save<'a>(&'a self, saved: &mut Saved<'a>) {
         self.models.save("newt.models", saved);
         if self.differences == DifferenceKind::Previous {
             saved.put_value("newt.drawn", &self.drawn);
         }
     }
 
-    fn restore(&mut self, saved: &Saved) -> Result<(), String> {
+    fn restore(&mut self, saved: &mut Saved<'_>) -> Result<(), String> {
         if self.differences == DifferenceKind::Previous {
             self.drawn = saved.get_value("newt.drawn")?;
         }

@@ -85,6 +85,10 @@ impl Selection for PowerOfChoice {
         self.keep(arrivals);
     }
 
+    fn reads_models(&self) -> bool {
+        true
+    }
+
     fn uses_lost(&self) -> bool {
         self.settings.loss == LossKind::Own
     }
@@ -95,13 +99,13 @@ impl Selection for PowerOfChoice {
 }
 
 impl State for PowerOfChoice {
-    fn save(&self, saved: &mut Saved) {
+    fn save<'a>(&'a self, saved: &mut Saved<'a>) {
         if self.settings.loss == LossKind::Own {
             self.own.save("power-of-choice.own", saved);
         }
     }
 
-    fn restore(&mut self, saved: &Saved) -> Result<(), String> {
+    fn restore(&mut self, saved: &mut Saved<'_>) -> Result<(), String> {
         match self.settings.loss {
             LossKind::Own => self.own.restore("power-of-choice.own", saved),
             LossKind::Global => Ok(()),

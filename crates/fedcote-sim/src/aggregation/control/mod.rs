@@ -24,10 +24,11 @@ mod safety;
 mod settings;
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 pub use settings::{ControlSettings, CorrectionKind, LabelSettings, MemoryKind, ServerRate};
 
-use self::remembered::Remembered;
+use self::remembered::{Energies, OwnUpdate, Remembered};
 use self::safety::{Safety, Verdict};
 use crate::Error;
 use crate::part::{Aggregation, Arrival, Probabilities, RoundContext, State};
@@ -50,6 +51,15 @@ pub struct Control {
     calm: Option<Vec<f32>>,
     /// Whether a correction was sent to someone who arrived in the last round.
     sent: bool,
+    /// What was seen of this round's arrivals that are already remembered.
+    absorbed: BTreeMap<u32, Seen>,
+}
+
+/// What the safety rule goes by.
+struct Seen {
+    /// Whether a correction had been sent.
+    corrected: bool,
+    energies: Energies,
 }
 
 impl Control {
@@ -63,6 +73,7 @@ impl Control {
             safety: Safety::default(),
             calm: None,
             sent: false,
+            absorbed: BTreeMap::new(),
         }
     }
 
@@ -75,6 +86,37 @@ impl Control {
         }
     }
 
+    /// E_i γ for so many steps.
+    fn length(&self, context: &RoundContext, steps: f64) -> f64 {
+        // Plain memory counts updates as they are, whatever the steps behind them.
+        let plain = self.settings.correction == CorrectionKind::None
+            && matches!(self.settings.memory, MemoryKind::Clients);
+        match plain {
+            true => 1.0,
+            false => steps * f64::from(context.world.scenario.training.rate_in(context.round)),
+        }
+    }
+
+    /// The client's own update, in place of its model.
+    fn own_update(
+        &self,
+        context: &RoundContext,
+        client: u32,
+        steps: u32,
+        model: Vec<f32>,
+    ) -> OwnUpdate {
+        let length = self.length(context, f64::from(steps));
+        // Nothing was sent to whom there is one step.
+        let corrected = self.corrects() && steps > 1;
+        let labels = context.federation.labels(client as usize);
+        self.remembered.own_update(labels, client, model, length, corrected, context.global)
+    }
+
+    fn remember(&mut self, context: &RoundContext, client: u32, update: OwnUpdate) -> Seen {
+        let (corrected, labels) = (update.corrected, context.federation.labels(client as usize));
+        Seen { corrected, energies: self.remembered.remember(labels, client, update) }
+    }
+
     /// Acts on what was seen in a round, before its step; whether the server went back.
     fn go_back(&mut self, global: &mut [f32]) -> bool {
         // Only the automatic rule acts on what it sees.
@@ -83,7 +125,12 @@ impl Control {
         }
         match self.safety.decide() {
             Verdict::Stay => {}
-            Verdict::Calm => self.calm = Some(global.to_vec()),
+            // In the memory of the last one.
+            Verdict::Calm => {
+                let calm = self.calm.get_or_insert_default();
+                calm.clear();
+                calm.extend_from_slice(global);
+            }
             Verdict::Back => {
                 if let Some(calm) = self.calm.take() {
                     global.copy_from_slice(&calm);
@@ -137,6 +184,15 @@ impl Aggregation for Control {
         }
     }
 
+    fn absorb(&mut self, context: &RoundContext, client: u32, steps: u32, model: &mut Vec<f32>) {
+        // What is remembered of a class is part of the corrections of all clients: it waits for the others.
+        if matches!(self.settings.memory, MemoryKind::Clients) {
+            let update = self.own_update(context, client, steps, std::mem::take(model));
+            let seen = self.remember(context, client, update);
+            self.absorbed.insert(client, seen);
+        }
+    }
+
     fn aggregate(
         &mut self,
         context: &RoundContext,
@@ -147,28 +203,26 @@ impl Aggregation for Control {
         let weights = probabilities.map_or(context.federation.weights(), |p| p.target);
         let rate = f64::from(context.world.scenario.training.rate_in(context.round));
         let corrected = self.corrects();
-        // Plain memory counts updates as they are, whatever the steps behind them.
-        let plain = self.settings.correction == CorrectionKind::None
-            && matches!(self.settings.memory, MemoryKind::Clients);
-        let length = |steps: f64| if plain { 1.0 } else { steps * rate };
+        let mut seen = std::mem::take(&mut self.absorbed);
         // All corrections of a round were worked out from the same state: so are they taken back, before any arrival changes it.
-        let labels = |client: u32| context.federation.labels(client as usize);
-        let taken_back = |arrival: &Arrival| {
-            let length = length(f64::from(arrival.steps));
-            let labels = labels(arrival.client);
-            self.remembered.own_update(labels, arrival, length, corrected, global)
+        let late = arrivals.iter().filter(|arrival| !seen.contains_key(&arrival.client));
+        let own = |arrival: &Arrival| {
+            let model = arrival.model.clone();
+            (arrival.client, self.own_update(context, arrival.client, arrival.steps, model))
         };
-        let updates: Vec<_> = arrivals.iter().map(taken_back).collect();
+        let updates: Vec<_> = late.map(own).collect();
+        for (client, update) in updates {
+            seen.insert(client, self.remember(context, client, update));
+        }
         self.safety.begin(rate);
-        self.sent = updates.iter().any(|update| update.corrected);
+        self.sent = seen.values().any(|seen| seen.corrected);
         if self.settings.correction == CorrectionKind::Auto && corrected && self.calm.is_none() {
             self.calm = Some(global.to_vec());
         }
-        for (arrival, update) in arrivals.iter().zip(updates) {
-            let (client, corrected) = (arrival.client, update.corrected);
-            let energies = self.remembered.remember(labels(client), client, update);
+        for arrival in arrivals {
+            let Seen { corrected, energies } = &seen[&arrival.client];
             match corrected {
-                true => self.safety.corrected(client, energies.change),
+                true => self.safety.corrected(arrival.client, energies.change),
                 false => self.safety.gained(energies.gain),
             }
         }
@@ -179,7 +233,7 @@ impl Aggregation for Control {
             return Ok(Vec::new());
         }
         let steps: f64 = arrivals.iter().map(|arrival| f64::from(arrival.steps)).sum();
-        let length = length(steps / arrivals.len() as f64);
+        let length = self.length(context, steps / arrivals.len() as f64);
         Ok(self.remembered.step(context, weights, length, server_rate, global))
     }
 }
@@ -189,7 +243,7 @@ impl State for Control {
         self.remembered.bytes() + self.calm.as_ref().map_or(0, |calm| size_of_val(calm.as_slice()))
     }
 
-    fn save(&self, saved: &mut Saved) {
+    fn save<'a>(&'a self, saved: &mut Saved<'a>) {
         self.remembered.save(saved);
         saved.put("control.calm", self.calm.as_deref().unwrap_or_default());
         saved.put_value("control.is_watched", &self.calm.is_some());
@@ -197,12 +251,13 @@ impl State for Control {
         saved.put_value("control.safety", &self.safety);
     }
 
-    fn restore(&mut self, saved: &Saved) -> Result<(), String> {
+    fn restore(&mut self, saved: &mut Saved<'_>) -> Result<(), String> {
+        self.absorbed.clear();
         self.remembered.restore(saved)?;
         self.share = saved.get_value("control.share")?;
         self.safety = saved.get_value("control.safety")?;
         let is_watched: bool = saved.get_value("control.is_watched")?;
-        let calm = saved.get("control.calm", if is_watched { self.parameters } else { 0 })?;
+        let calm = saved.take("control.calm", if is_watched { self.parameters } else { 0 })?;
         self.calm = is_watched.then_some(calm);
         Ok(())
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::settings::{LabelSettings, MemoryKind};
-use crate::part::{Arrival, RoundContext};
+use crate::part::RoundContext;
 use crate::saved::Saved;
 use crate::slab::Slab;
 use crate::vector::add;
@@ -75,22 +75,22 @@ impl Remembered {
         }
     }
 
-    /// u_i of an arrival of length E_i γ, with the correction taken back if the client was sent one.
+    /// u_i of a model that arrived, of length E_i γ, with the correction taken back if the client was sent one.
     pub(super) fn own_update(
         &self,
         labels: &[f64],
-        arrival: &Arrival,
+        client: u32,
+        model: Vec<f32>,
         length: f64,
         corrected: bool,
         global: &[f32],
     ) -> OwnUpdate {
         // In units of the update, so that without a correction nothing is rounded.
-        let mut values: Vec<f32> =
-            arrival.model.iter().zip(global).map(|(model, global)| model - global).collect();
-        let sent = match corrected && arrival.steps > 1 {
-            true => self.deviation(labels, arrival.client),
-            false => None,
-        };
+        let mut values = model;
+        for (value, global) in values.iter_mut().zip(global) {
+            *value -= global;
+        }
+        let sent = if corrected { self.deviation(labels, client) } else { None };
         let corrected = sent.is_some();
         for (factor, vector) in sent.unwrap_or_default() {
             add(&mut values, (length * factor) as f32, vector);
@@ -201,16 +201,16 @@ impl Remembered {
         shares
     }
 
-    pub(super) fn save(&self, saved: &mut Saved) {
+    pub(super) fn save<'a>(&'a self, saved: &mut Saved<'a>) {
         self.rows.save("control.rows", saved);
         saved.put("control.mean", &self.mean);
         saved.put_value("control.lengths", &self.lengths);
         saved.put_value("control.mix", &self.mix);
     }
 
-    pub(super) fn restore(&mut self, saved: &Saved) -> Result<(), String> {
+    pub(super) fn restore(&mut self, saved: &mut Saved<'_>) -> Result<(), String> {
         self.rows.restore("control.rows", saved)?;
-        self.mean = saved.get("control.mean", self.mean.len())?;
+        self.mean = saved.take("control.mean", self.mean.len())?;
         self.lengths = saved.get_value("control.lengths")?;
         let by_client = matches!(self.kind, MemoryKind::Clients);
         if by_client && self.rows.iter().any(|(client, _)| !self.lengths.contains_key(&client)) {
@@ -230,6 +230,7 @@ fn squared(values: &[f32]) -> f64 {
 mod tests {
     use super::*;
     use crate::aggregation::arrival;
+    use crate::part::Arrival;
 
     fn near(found: &[f32], expected: f32) {
         assert!(found.len() == 1 && (found[0] - expected).abs() < 1e-6, "{found:?} {expected}");
@@ -242,8 +243,9 @@ mod tests {
         length: f64,
         global: &[f32],
     ) -> Energies {
-        let update = remembered.own_update(labels, arrival, length, true, global);
-        remembered.remember(labels, arrival.client, update)
+        let Arrival { client, model, .. } = arrival.clone();
+        let update = remembered.own_update(labels, client, model, length, true, global);
+        remembered.remember(labels, client, update)
     }
 
     /// Two clients minimise w²/2 and 3(w − 1)²/2 by exact gradients, E = 2, γ = 0.1, τ = 0.2, equal weights, from x = 0.
