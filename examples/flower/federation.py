@@ -6,6 +6,8 @@
 Everything talks over 127.0.0.1, on ports that are free, and is stopped at the end, or by Ctrl-C.
 """
 
+from __future__ import annotations
+
 import argparse
 import contextlib
 import json
@@ -16,12 +18,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).resolve().parent
 
 
-def free_ports(count):
+def free_ports(count: int) -> list[int]:
     """Ports that nobody listens on."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
@@ -33,9 +37,9 @@ def free_ports(count):
 class Federation:
     """A SuperLink and so many SuperNodes, until the end of the ``with`` block."""
 
-    def __init__(self, clients, folder):
+    def __init__(self, clients: int, folder: str | Path) -> None:
         self.clients, self.folder = clients, Path(folder)
-        self.processes = []
+        self.processes: list[subprocess.Popen[bytes]] = []
         self.environment = {
             **os.environ,
             # The parents start their children by name.
@@ -49,7 +53,7 @@ class Federation:
             "OPENBLAS_NUM_THREADS": "1",
         }
 
-    def __enter__(self):
+    def __enter__(self) -> Federation:
         link, *nodes = free_ports(1 + self.clients)
         home = self.folder / "flwr"
         home.mkdir(parents=True, exist_ok=True)
@@ -71,7 +75,7 @@ class Federation:
             )  # fmt: skip
         return self
 
-    def __exit__(self, *error):
+    def __exit__(self, *error: object) -> None:
         for ask in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
             running = [process for process in self.processes if process.poll() is None]
             for process in running:
@@ -83,11 +87,11 @@ class Federation:
         for process in self.processes:  # children that outlived their parent
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-        for process in self._left():
+        for number in self._left():
             with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(process, signal.SIGKILL)
+                os.kill(number, signal.SIGKILL)
 
-    def _left(self):
+    def _left(self) -> Iterator[int]:
         """Processes of this federation that left their group: its folder is in their environment."""
         mark = f"FLWR_HOME={self.environment['FLWR_HOME']}".encode()
         for entry in Path("/proc").glob("[0-9]*"):
@@ -95,7 +99,7 @@ class Federation:
                 if mark in (entry / "environ").read_bytes().split(b"\0"):
                     yield int(entry.name)
 
-    def start(self, name, *command):
+    def start(self, name: str, *command: str) -> None:
         with open(self.folder / f"{name}.log", "ab") as log:
             process = subprocess.Popen(
                 command,
@@ -107,7 +111,14 @@ class Federation:
             )
         self.processes.append(process)
 
-    def run(self, app, config, seconds=600, until=lambda: False, stream=False):
+    def run(
+        self,
+        app: str | Path,
+        config: dict[str, Any],
+        seconds: float = 600,
+        until: Callable[[], bool] = lambda: False,
+        stream: bool = False,
+    ) -> str:
         """Runs an app, waits until it is over or ``until`` says so, and returns how that ended.
 
         With ``stream`` the ServerApp's log is printed as it is written.
@@ -126,7 +137,7 @@ class Federation:
             if until():
                 return "abandoned"
             listed = self._ask(["flwr", "list", "local", "--format", "json"])["runs"]
-            status = next(one["status"] for one in listed if str(one["run-id"]) == run)
+            status: str = next(one["status"] for one in listed if str(one["run-id"]) == run)
             if status.startswith("finished"):
                 if stream:
                     with contextlib.suppress(subprocess.TimeoutExpired):
@@ -134,18 +145,18 @@ class Federation:
                 return status
         raise TimeoutError(f"run {run} did not end within {seconds} s")
 
-    def _ask(self, command):
+    def _ask(self, command: list[str]) -> dict[str, Any]:
         for attempt in range(10):
             done = subprocess.run(command, env=self.environment, capture_output=True, text=True)
             with contextlib.suppress(ValueError):
-                answer = json.loads(done.stdout)
+                answer: dict[str, Any] = json.loads(done.stdout)
                 if answer.get("success", True):
                     return answer
             time.sleep(attempt)
         raise RuntimeError(f"{' '.join(command)}: {done.stdout}{done.stderr}")
 
 
-def wait_for(port, seconds=60):
+def wait_for(port: int, seconds: float = 60) -> None:
     """Waits until somebody listens."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
@@ -155,7 +166,7 @@ def wait_for(port, seconds=60):
     raise TimeoutError(f"nobody listens on port {port}")
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -178,7 +189,7 @@ def main():
         print(result.with_suffix(".txt").read_text(), end="")
 
 
-def _value(text):
+def _value(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError:

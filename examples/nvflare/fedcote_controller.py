@@ -1,5 +1,7 @@
 """FedCote as a workflow of NVFlare: whom to ask, who failed, and everyone's latest update."""
 
+from typing import Any
+
 import numpy as np
 from nvflare.app_common.abstract.fl_model import FLModel, ParamsType
 from nvflare.app_common.workflows.model_controller import ModelController
@@ -14,13 +16,15 @@ class FedCoteController(ModelController):
     """
 
     def __init__(self, initial: str, rounds: int = 10, selected: int = 4, seed: int = 1,
-                 timeout: int = 60, result: str = ""):  # fmt: skip
+                 timeout: int = 60, result: str = "") -> None:  # fmt: skip
         """``initial`` and ``result`` are files of arrays (``.npz``)."""
         super().__init__(persistor_id="", ignore_result_error=True)
         self.initial, self.result = initial, result
         self.rounds, self.selected, self.seed, self.timeout = rounds, selected, seed, timeout
 
-    def ask(self, task: str, clients: list, model: dict, round_: int) -> dict:
+    def ask(
+        self, task: str, clients: list[str], model: dict[str, Any], round_: int
+    ) -> dict[str, Any]:
         """The answers by client; who does not answer, or with an error, is missing."""
         data = FLModel(params_type=ParamsType.FULL, params=model, current_round=round_)
         replies = self.send_model_and_wait(task, data, targets=clients, timeout=self.timeout)
@@ -30,7 +34,8 @@ class FedCoteController(ModelController):
         with np.load(self.initial) as arrays:
             model = dict(arrays)
         self.selector = fedcote.Selector(self.seed, aim="freshness", threshold=0.95)
-        memory, known = fedcote.Memory(forget_after=50), set()
+        memory = fedcote.Memory(forget_after=50)
+        known: set[str] = set()
         for round_ in range(1, self.rounds + 1):
             clients = [client.name for client in self.engine.get_clients()]
             newcomers = [client for client in clients if client not in known]
@@ -40,9 +45,11 @@ class FedCoteController(ModelController):
             ).items():
                 self.selector.set_labels(client, reply.meta["labels"])
             memory.meet(clients, round_)
-            options = {"remembered": memory.updates, "distinct": True}  # one task for each
-            for drawn in self.selector.attempts(clients, self.selected, **options):
-                names = [client for client, _ in drawn]
+            # One task for each client.
+            for drawn in self.selector.attempts(
+                clients, self.selected, remembered=memory.updates, distinct=True
+            ):
+                names = [str(client) for client, _ in drawn]
                 replies = self.ask("train", names, model, round_)
                 self.selector.observe_many({client: client in replies for client in names})
             for client, reply in replies.items():

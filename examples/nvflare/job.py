@@ -6,6 +6,7 @@ python job.py --rounds 10
 import argparse
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from fedcote_controller import FedCoteController
@@ -17,14 +18,14 @@ import fedcote
 FAILURES = [0.0, 0.0, 0.8]  # of sites 1, 2, 3, and again of 4, 5, 6
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--clients", type=int, default=6)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         initial, result = Path(folder) / "initial.npz", Path(folder) / "result.npz"
-        model = {
+        model: dict[str, Any] = {
             "weights": np.zeros((784, CLASSES), np.float32),
             "bias": np.zeros(CLASSES, np.float32),
         }

@@ -1,5 +1,7 @@
 """A client with some of MNIST's digits, whose uploads fail."""
 
+from typing import Any
+
 import numpy as np
 from nvflare.apis.executor import Executor
 from nvflare.apis.fl_constant import ReturnCode
@@ -12,7 +14,7 @@ import fedcote
 CLASSES = 10
 
 
-def accuracy(model, images, labels):
+def accuracy(model: dict[str, Any], images: Any, labels: Any) -> float:
     """The share of images that softmax regression recognises."""
     scores = images.reshape(len(images), -1) / np.float32(255) @ model["weights"] + model["bias"]
     return float((scores.argmax(axis=1) == labels).mean())
@@ -23,7 +25,7 @@ class MnistClient(Executor):
 
     def __init__(
         self, number: int, clients: int, failure: float, steps: int = 20, rate: float = 0.1
-    ):
+    ) -> None:
         """NVFlare writes down what the attributes of these names are, to make the same elsewhere."""
         super().__init__()
         self.number, self.clients, self.failure = number, clients, failure
@@ -33,7 +35,7 @@ class MnistClient(Executor):
         self.images = data.train_images[own].reshape(len(own), -1) / np.float32(255)
         self.labels = data.train_labels[own]
 
-    def execute(self, task_name, shareable, fl_ctx, abort_signal):
+    def execute(self, task_name: str, shareable: Any, fl_ctx: Any, abort_signal: Any) -> Any:
         """Tells the label counts, or trains; then the upload fails with this client's probability."""
         model = FLModelUtils.from_shareable(shareable)
         if task_name == "labels":

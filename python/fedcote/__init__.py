@@ -11,6 +11,7 @@ the data.
 - :class:`fedcote.flower.FedCote`: a strategy for Flower (needs ``pip install 'flwr>=1.21'``)
 - :func:`outage`, :class:`Network`: wireless uplinks that fail
 - :func:`simulate`: whole comparisons of schemes, with the built-in tasks or your own (:class:`Task`)
+- :func:`track`: the runs of a comparison in MLflow or Weights & Biases
 - :func:`mnist`: the data set that travels with the package; :func:`partition`: samples for clients
 - :class:`fedcote.torch.Task`: any PyTorch model and data (needs ``pip install 'fedcote[torch]'``)
 """
@@ -24,6 +25,7 @@ from ._select import Evaluation, Selection, appearance, evaluate, select
 from ._selector import Selector
 from ._simulate import Figure, Simulation, Sweep, simulate
 from ._task import Arrays, Job, Task, TaskError
+from ._track import track
 
 __all__ = [
     "Arrays",
@@ -50,4 +52,5 @@ __all__ = [
     "partition",
     "select",
     "simulate",
+    "track",
 ]

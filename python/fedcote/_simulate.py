@@ -83,6 +83,16 @@ class Simulation:
         """The rounds as a data frame of pandas or polars; by default of what is installed, pandas first."""
         return frame(self.rounds, library)
 
+    def to_parquet(self, path: str | os.PathLike[str]) -> None:
+        """Writes the rounds to a Parquet file, by polars, or by pandas with pyarrow."""
+        try:
+            self.frame("polars").write_parquet(os.fspath(path))
+        except ImportError:
+            try:
+                self.frame("pandas").to_parquet(os.fspath(path))
+            except ImportError as error:
+                raise ImportError("to_parquet: install polars, or pandas with pyarrow") from error
+
     def __repr__(self) -> str:
         names = ", ".join(scheme["name"] for scheme in self.summary["schemes"])
         return f"<Simulation of {names}: {len(self.rounds['round'])} rounds>"

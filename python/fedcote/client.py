@@ -23,7 +23,10 @@ from __future__ import annotations
 import contextlib
 import random
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from flwr.app import Message
 
 #: The key of the record that carries the answer to the query, and the confirmation of a correction.
 RECORD = "fedcote"
@@ -72,7 +75,7 @@ def label_histogram(
     histogram: Iterable[int] | None = None,
     name: str | None = None,
     epsilon: float | None = None,
-) -> Any:
+) -> Message:
     """The reply to the query: this client's stable name, and its label counts.
 
     Parameters
@@ -218,7 +221,7 @@ class Correction:
         """Takes note that all :attr:`arrays` are added, for training that adds them by itself."""
         self._corrected.update(self.arrays)
 
-    def reply(self, content: Any) -> Any:
+    def reply(self, content: Any) -> Message:
         """The reply with the given records, and what was corrected and how long training was."""
         from flwr.app import ConfigRecord, Message
 

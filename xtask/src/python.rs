@@ -53,7 +53,9 @@ pub fn run() -> Result<(), String> {
         environment.pytest(root, &FLOWER, real.as_slice())?;
         if real.is_some() {
             environment.install(&["mypy>=1.14"])?;
-            environment.types(root, "python/fedcote")?;
+            environment.types(root, &["python/fedcote"])?;
+            environment.types(root, &["examples/flower"])?;
+            environment.types(root, &["examples/nvflare"])?;
         }
     }
 
@@ -109,8 +111,7 @@ pub fn torch() -> Result<(), String> {
     // The version is the same whatever was changed.
     environment.install(&["--force-reinstall", "--no-deps", &wheel])?;
     environment.pytest(root, &["python/tests/test_torch.py", "python/tests/test_docs.py"], &[])?;
-    environment.types(root, "python/fedcote/torch.py")?;
-    environment.types(root, "examples/torch")
+    environment.types(root, &["python/fedcote/torch.py", "examples/torch"])
 }
 
 /// The tests that need Flower; all others have run without it.
@@ -248,8 +249,8 @@ impl Environment {
     }
 
     /// Checks types, as strictly as `pyproject.toml` says.
-    fn types(&self, root: &Path, files: &str) -> Result<(), String> {
-        call(self.module("mypy").arg(files).current_dir(root))
+    fn types(&self, root: &Path, files: &[&str]) -> Result<(), String> {
+        call(self.module("mypy").args(files).current_dir(root))
     }
 }
 

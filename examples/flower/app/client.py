@@ -28,7 +28,8 @@ def train(message: Message, context: Context) -> Message:
     """A few steps of training. The upload fails with this client's probability."""
     client, clients = who(context)
     config = context.run_config
-    round_ = int(message.content["config"]["server-round"])
+    round_ = message.content.config_records["config"]["server-round"]
+    assert isinstance(round_, int)
     generator = np.random.default_rng([int(config["seed"]), client, round_])
     rates = [float(rate) for rate in str(config["failure-rates"]).split(",")]
     if generator.random() < rates[client % len(rates)]:
@@ -37,7 +38,7 @@ def train(message: Message, context: Context) -> Message:
     rate = float(config["rate"])
     correction = Correction(message, steps=int(config["local-steps"]), rate=rate)
     model, loss = task.train(
-        message.content["arrays"].to_numpy_ndarrays(),
+        message.content.array_records["arrays"].to_numpy_ndarrays(),
         images,
         labels,
         correction.steps,

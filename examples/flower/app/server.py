@@ -1,7 +1,9 @@
 """The ServerApp: the same federation with FedAvg and with FedCote, in its three aggregations."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from flwr.app import ArrayRecord, Context, MetricRecord
 from flwr.serverapp import Grid, ServerApp
@@ -17,7 +19,7 @@ app = ServerApp()
 AGGREGATIONS = {"fedcote": "mean", "fedcote-memory": "memory", "fedcote-control": "control"}
 
 
-def strategy_named(name: str, config: dict) -> FedAvg:
+def strategy_named(name: str, config: Mapping[str, Any]) -> FedAvg:
     """FedAvg, or FedCote in its place."""
     if name == "fedavg":
         return FedAvg(fraction_evaluate=0.0)
@@ -72,7 +74,7 @@ def main(grid: Grid, context: Context) -> None:
     print(table, flush=True)
 
 
-def line(result: tuple[str, dict]) -> str:
+def line(result: tuple[str, dict[str, Any]]) -> str:
     """How well a strategy did."""
     name, found = result
     rounds = list(found["accuracy"].values())

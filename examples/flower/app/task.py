@@ -1,18 +1,24 @@
 """What is learnt: a small network in NumPy, and who holds which digits."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 import fedcote
+
+Model = list[NDArray[np.float32]]
 
 CLASSES = 10
 HIDDEN = 32
 
 
-def initial_model(seed):
+def initial_model(seed: int) -> Model:
     """Weights and biases of a network 784 × 32 × 10."""
     generator = np.random.default_rng(seed)
 
-    def uniform(inputs, outputs):
+    def uniform(inputs: int, outputs: int) -> NDArray[np.float32]:
         bound = 1 / np.sqrt(inputs)
         return generator.uniform(-bound, bound, (inputs, outputs)).astype(np.float32)
 
@@ -20,18 +26,29 @@ def initial_model(seed):
     return [hidden, np.zeros(HIDDEN, np.float32), output, np.zeros(CLASSES, np.float32)]
 
 
-def inputs(images):
+def inputs(images: NDArray[np.uint8]) -> NDArray[np.float32]:
     """Standardised pixels."""
-    pixels = images.reshape(len(images), -1) / np.float32(255)
+    pixels = images.reshape(len(images), -1).astype(np.float32) / np.float32(255)
     return (pixels - np.float32(0.1307)) / np.float32(0.3081)
 
 
-def forward(model, x):
+def forward(
+    model: Model, x: NDArray[np.float32]
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     hidden = np.maximum(x @ model[0] + model[1], 0)
     return hidden, hidden @ model[2] + model[3]
 
 
-def train(model, images, labels, steps, batch, rate, generator, after_step):
+def train(
+    model: Model,
+    images: NDArray[np.uint8],
+    labels: NDArray[Any],
+    steps: int,
+    batch: int,
+    rate: float,
+    generator: np.random.Generator,
+    after_step: Callable[[Model], None],
+) -> tuple[Model, float]:
     """Stochastic gradient descent on the cross-entropy; the model and its last loss.
 
     ``after_step`` is called with the model after every step.
@@ -56,12 +73,12 @@ def train(model, images, labels, steps, batch, rate, generator, after_step):
     return model, loss
 
 
-def accuracy(model, images, labels):
+def accuracy(model: Model, images: NDArray[np.uint8], labels: NDArray[Any]) -> float:
     """The share of images that are recognised."""
     return float((forward(model, inputs(images))[1].argmax(axis=1) == labels).mean())
 
 
-def own_samples(labels, client, clients):
+def own_samples(labels: NDArray[Any], client: int, clients: int) -> NDArray[np.intp]:
     """Which samples a client holds: each group of digits belongs to two clients or three."""
     groups = max(1, clients // 2)
     group, place = client % groups, client // groups
@@ -69,7 +86,7 @@ def own_samples(labels, client, clients):
     return np.flatnonzero(labels % groups == group)[place::holders]
 
 
-def client_data(client, clients):
+def client_data(client: int, clients: int) -> tuple[NDArray[np.uint8], NDArray[Any]]:
     """A client's images and labels."""
     data = fedcote.mnist()
     own = own_samples(data.train_labels, client, clients)
