@@ -55,7 +55,9 @@ def test_mlflow_gets_every_number(folder, tmp_path, monkeypatch):
 def test_wandb_gets_every_number(folder, tmp_path):
     pytest.importorskip("wandb")
     # A process of its own: what wandb starts ends with it.
-    script = f"import fedcote; print(fedcote.track({str(folder)!r}, 'wandb', mode='offline', dir='.'))"
+    script = (
+        f"import fedcote; print(fedcote.track({str(folder)!r}, 'wandb', mode='offline', dir='.'))"
+    )
     done = subprocess.run(
         [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True
     )

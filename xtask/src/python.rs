@@ -2,7 +2,7 @@
 //! its tests.
 //!
 //! Environments under `target/python`: one with nothing but the wheel, one with the oldest Flower that is supported, one
-//! with the newest that resolves, one with Ray, and one without any of them but with JAX and scikit-learn. Only the newest
+//! with the newest that resolves, one with Ray, and one without any of them but with JAX, scikit-learn, a notebook's kernel and trackers of experiments. Only the newest
 //! Flower plays the real federation on loopback. PyTorch is large: it has an environment and a task of its own, and stays
 //! installed.
 
@@ -16,8 +16,8 @@ pub fn run() -> Result<(), String> {
     let root = crate::root();
     let folder = crate::target().join("python");
     println!(
-        "Installs maturin, ziglang, ruff, mypy, pytest, pandas, polars, JAX, scikit-learn, Flower and Ray from the Python package \
-         index into environments in {} (about 3 GB): they build and test the Python package",
+        "Installs maturin, ziglang, ruff, mypy, pytest, pandas, polars, JAX, scikit-learn, ipykernel, MLflow, wandb, Flower and Ray \
+         from the Python package index into environments in {} (about 3 GB): they build and test the Python package",
         folder.display()
     );
     let tools = tools(&folder)?;
@@ -31,16 +31,9 @@ pub fn run() -> Result<(), String> {
     bare.command(&folder)?;
 
     let plain = Environment::fresh(&folder, "plain")?;
-    plain.install(&[
-        wheel.as_str(),
-        "pytest",
-        "pandas",
-        "polars",
-        "jax",
-        "scikit-learn",
-        "tensorboard",
-        "jsonschema",
-    ])?;
+    let wanted =
+        ["pytest", "pandas", "polars", "jax", "scikit-learn", "tensorboard", "jsonschema"];
+    plain.install(&[&[wheel.as_str()], wanted.as_slice(), &NOTEBOOKS, &TRACKERS].concat())?;
     let draws = draws(root, &folder)?;
     plain.pytest(root, &["python/tests"], &[("FEDCOTE_DRAWS", draws.as_os_str())])?;
 
@@ -107,12 +100,21 @@ pub fn torch() -> Result<(), String> {
     );
     let wheel = tools(&folder)?.wheel(root, &folder)?;
     let environment = Environment::new(&folder, "torch")?;
-    environment.install(&[&format!("{wheel}[torch]"), "pytest", "mypy>=1.14"])?;
+    let wanted = [&format!("{wheel}[torch]"), "pytest", "mypy>=1.14"];
+    environment.install(&[wanted.as_slice(), &NOTEBOOKS].concat())?;
     // The version is the same whatever was changed.
     environment.install(&["--force-reinstall", "--no-deps", &wheel])?;
-    environment.pytest(root, &["python/tests/test_torch.py", "python/tests/test_docs.py"], &[])?;
+    let tests = ["test_torch.py", "test_docs.py", "test_notebooks.py"];
+    let tests = tests.map(|name| format!("python/tests/{name}"));
+    environment.pytest(root, &tests.each_ref().map(String::as_str), &[])?;
     environment.types(root, &["python/fedcote/torch.py", "examples/torch"])
 }
+
+/// What executes notebooks.
+const NOTEBOOKS: [&str; 2] = ["nbclient", "ipykernel"];
+
+/// Trackers of experiments; MLflow without its server.
+const TRACKERS: [&str; 2] = ["mlflow-skinny", "wandb"];
 
 /// The tests that need Flower; all others have run without it.
 const FLOWER: [&str; 12] = [
