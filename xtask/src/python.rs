@@ -31,8 +31,7 @@ pub fn run() -> Result<(), String> {
     bare.command(&folder)?;
 
     let plain = Environment::fresh(&folder, "plain")?;
-    let wanted =
-        ["pytest", "pandas", "polars", "jax", "scikit-learn", "tensorboard", "jsonschema"];
+    let wanted = ["pytest", "pandas", "polars", "jax", "scikit-learn", "tensorboard", "jsonschema"];
     plain.install(&[&[wheel.as_str()], wanted.as_slice(), &NOTEBOOKS, &TRACKERS].concat())?;
     let draws = draws(root, &folder)?;
     plain.pytest(root, &["python/tests"], &[("FEDCOTE_DRAWS", draws.as_os_str())])?;
