@@ -41,6 +41,15 @@ def resnet20():
     return model
 
 
+def cnn():
+    layers = [nn.Conv2d(3, 32, 3, 1, 1), nn.ReLU(), nn.MaxPool2d(2)]
+    layers += [nn.Conv2d(32, 32, 3, 1, 1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()]
+    layers += [nn.Linear(2048, 256), nn.ReLU(), nn.Linear(256, 64), nn.ReLU(), nn.Linear(64, 10)]
+    model = nn.Sequential(*layers)
+    assert sum(p.numel() for p in model.parameters()) == 551786
+    return model
+
+
 def mlp():
     model = nn.Sequential(nn.Linear(784, 30), nn.ReLU(), nn.Linear(30, 10))
     assert sum(p.numel() for p in model.parameters()) == 23860
@@ -97,6 +106,12 @@ MEASUREMENTS = {
         resnet20().to(memory_format=torch.channels_last),
         torch.randn(BATCH, 3, 32, 32).to(memory_format=torch.channels_last),
         2,
+    ),
+    "cnn": lambda: step(cnn(), torch.randn(BATCH, 3, 32, 32), 5),
+    "cnn-channels-last": lambda: step(
+        cnn().to(memory_format=torch.channels_last),
+        torch.randn(BATCH, 3, 32, 32).to(memory_format=torch.channels_last),
+        5,
     ),
     "evaluate": evaluate,
 }

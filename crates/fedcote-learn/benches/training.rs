@@ -16,7 +16,7 @@ use fedcote_learn::{
     Path,
     data::{DataSpec, Dataset, Shape, load},
     evaluate,
-    models::{Batch, Mlp, Model, ResNet20},
+    models::{Batch, Cnn, Mlp, Model, ResNet20},
     train::{LocalSettings, Trainer, local},
 };
 use rand::RngExt;
@@ -24,8 +24,17 @@ use rayon::prelude::*;
 
 const BATCH: usize = 128;
 const CIFAR: Shape = Shape { height: 32, width: 32, channels: 3 };
-const NAMES: [&str; 7] =
-    ["gemm", "mlp", "resnet20", "resnet20-portable", "evaluate", "clients-1", "clients-2"];
+const NAMES: [&str; 9] = [
+    "gemm",
+    "mlp",
+    "resnet20",
+    "resnet20-portable",
+    "cnn",
+    "cnn-portable",
+    "evaluate",
+    "clients-1",
+    "clients-2",
+];
 
 /// A model with what a step of it needs.
 struct Case {
@@ -37,10 +46,18 @@ struct Case {
 
 impl Case {
     fn resnet20(path: Path) -> Self {
+        Self::images(Box::new(ResNet20::with_path(CIFAR, 10, path)))
+    }
+
+    fn cnn(path: Path) -> Self {
+        let model = Cnn::new(CIFAR, &[32, 32], &[256, 64], 10, path);
+        Self::images(Box::new(model.expect("sizes that fit")))
+    }
+
+    fn images(model: Box<dyn Model>) -> Self {
         let mut stream = Key::new(1, Purpose::Test).stream();
         let inputs = (0..BATCH * CIFAR.len()).map(|_| 3.4 * stream.random::<f32>() - 1.7).collect();
         let labels = (0..BATCH).map(|_| stream.random_range(0..10)).collect();
-        let model = Box::new(ResNet20::with_path(CIFAR, 10, path));
         Self { model, inputs, labels, background: 0.0 }
     }
 
@@ -171,6 +188,8 @@ fn measure(name: &str) -> Option<f64> {
         "mlp" => Case::mlp(&mnist()).step(300),
         "resnet20" => Case::resnet20(Path::best()).step(2),
         "resnet20-portable" => Case::resnet20(*Path::supported().last()?).step(1),
+        "cnn" => Case::cnn(Path::best()).step(5),
+        "cnn-portable" => Case::cnn(*Path::supported().last()?).step(2),
         "evaluate" => {
             let data = mnist();
             let model = Mlp::new(&[784, 30, 10]);

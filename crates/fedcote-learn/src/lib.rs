@@ -28,6 +28,7 @@
 //! ```
 #![deny(missing_docs)]
 
+mod augment;
 pub mod checkpoint;
 pub mod data;
 mod error;
@@ -37,6 +38,7 @@ pub mod models;
 mod partition;
 pub mod train;
 
+pub use augment::Augmentation;
 pub use error::Error;
 pub use evaluate::{ClassEvaluation, Evaluation, evaluate, gradient_over, loss_over};
 pub use kernels::Path;

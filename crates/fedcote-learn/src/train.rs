@@ -1,9 +1,10 @@
 //! What a client does in a round: a few steps of mini-batch gradient descent.
 
-use fedcote::random::{Key, Stream};
+use fedcote::random::{Key, Purpose, Stream};
 use rand::RngExt;
 
 use crate::{
+    augment::Augmentation,
     data::Split,
     models::{Batch, Model, Workspace},
 };
@@ -36,6 +37,8 @@ pub struct Trainer {
     order: Vec<u32>,
     chosen: Vec<u32>,
     workspace: Workspace,
+    augmentation: Augmentation,
+    image: Vec<f32>,
 }
 
 impl Trainer {
@@ -48,7 +51,15 @@ impl Trainer {
             order: Vec::new(),
             chosen: Vec::with_capacity(batch),
             workspace: model.workspace(batch),
+            augmentation: Augmentation::default(),
+            image: Vec::new(),
         }
+    }
+
+    /// The same, with mini-batches that are shifted and mirrored.
+    pub fn augmented(mut self, augmentation: Augmentation) -> Self {
+        self.augmentation = augmentation;
+        self
     }
 }
 
@@ -91,7 +102,8 @@ impl Sampler {
 /// Trains the weights in place on a client's samples, w ← w − rate · g, with a fresh mini-batch each step.
 ///
 /// `adjust` sees the weights and may change the gradient before the step is taken (a proximal term, a control
-/// variate). Mini-batches come from the stream of `key`.
+/// variate). Mini-batches come from the stream of `key`; what augmentation draws has a stream of its own, so that it
+/// changes no mini-batch.
 ///
 /// # Panics
 ///
@@ -111,6 +123,7 @@ pub fn local(
     let size = settings.batch.min(samples.len());
     let order = std::mem::take(&mut trainer.order);
     let mut sampler = Sampler::within(order, samples.len() as u32, key.stream());
+    let mut changes = key.purpose(Purpose::Augmentation).stream();
     let background = split.background();
     let mut sum = 0.0;
     for _ in 0..settings.steps {
@@ -119,6 +132,7 @@ pub fn local(
         let inputs = &mut trainer.inputs[..size * model.inputs()];
         let labels = &mut trainer.labels[..size];
         split.gather(&trainer.chosen, inputs, labels);
+        trainer.augmentation.apply(split.shape, inputs, &mut changes, &mut trainer.image);
         let batch = Batch { inputs, labels, background };
         let loss =
             model.loss_and_gradient(weights, &batch, &mut trainer.gradient, &mut trainer.workspace);

@@ -11,6 +11,7 @@ use std::{
 
 use fedcote::random::{Key, Purpose};
 use fedcote_learn::{
+    Augmentation,
     data::{DataSpec, SetKind, load},
     models::{ModelKind, ModelSpec, build},
     train::{LocalSettings, Trainer, local},
@@ -44,23 +45,33 @@ static ALLOCATOR: Counting = Counting;
 #[test]
 fn a_local_step_allocates_nothing() {
     let cases = [
-        (ModelKind::Mlp, Some(vec![30]), 784),
-        (ModelKind::Mlp, Some(vec![64, 32]), 784),
-        (ModelKind::Softmax, None, 784),
-        (ModelKind::Resnet20, None, 12),
+        (ModelKind::Mlp, Some(vec![30]), Some(784)),
+        (ModelKind::Mlp, Some(vec![64, 32]), Some(784)),
+        (ModelKind::Softmax, None, Some(784)),
+        (ModelKind::Resnet20, None, Some(12)),
+        // Without a number of features: digits, shifted and mirrored.
+        (ModelKind::Cnn, Some(vec![20]), None),
     ];
     let samples: Vec<u32> = (0..2_000).collect();
     for (kind, hidden, features) in cases {
-        let spec = DataSpec {
-            set: SetKind::Synthetic,
-            samples: Some(2_000),
-            features: Some(features),
-            ..DataSpec::default()
+        let spec = match features {
+            None => DataSpec::default(),
+            features => DataSpec {
+                set: SetKind::Synthetic,
+                samples: Some(2_000),
+                features,
+                ..DataSpec::default()
+            },
+        };
+        let augmentation = match features {
+            None => Augmentation { crop: 2, flip: true, together: false },
+            _ => Augmentation::default(),
         };
         let data = load(&spec, Path::new(".")).unwrap();
-        let model = build(&ModelSpec { kind, hidden }, data.train.shape, 10).unwrap();
+        let spec = ModelSpec { kind, hidden, ..ModelSpec::default() };
+        let model = build(&spec, data.train.shape, 10).unwrap();
         let mut weights = model.initialise(Key::new(1, Purpose::Model));
-        let mut trainer = Trainer::new(&*model, 128);
+        let mut trainer = Trainer::new(&*model, 128).augmented(augmentation);
         let mut count = |steps| {
             let settings = LocalSettings { steps, batch: 128, rate: 0.05 };
             let key = Key::new(1, Purpose::Batch);

@@ -1,10 +1,11 @@
-//! Losses and gradients of every model: against JAX on the same weights and batch, and, for ResNet-20, against finite
-//! differences of its definition in f64.
+//! Losses and gradients of every model: against JAX on the same weights and batch, and, for those with
+//! convolutions, against finite differences of their definition in f64.
 
+use fedcote::random::{Key, Purpose};
 use fedcote_learn::{
     Path,
     data::Shape,
-    models::{Batch, Mlp, Model, ResNet20},
+    models::{Batch, Cnn, Mlp, Model, ModelKind, ModelSpec, ResNet20, build},
 };
 use serde::Deserialize;
 
@@ -64,7 +65,7 @@ struct Expected {
     elements: Vec<f64>,
 }
 
-/// ‖a − b‖ / ‖b‖.
+/// ‖a − b‖ / ‖b‖; without the denominator where that is zero.
 fn distance(a: impl IntoIterator<Item = f32>, b: &[f64]) -> f64 {
     let (mut difference, mut norm, mut count) = (0.0, 0.0, 0);
     for (a, b) in a.into_iter().zip(b) {
@@ -73,14 +74,14 @@ fn distance(a: impl IntoIterator<Item = f32>, b: &[f64]) -> f64 {
         count += 1;
     }
     assert_eq!(count, b.len());
-    (difference / norm).sqrt()
+    (difference / if norm > 0.0 { norm } else { 1.0 }).sqrt()
 }
 
 #[test]
 fn losses_logits_and_gradients_are_those_of_jax() {
     let cases: Vec<Case> =
         serde_json::from_str(include_str!("fixtures/gradients.json")).expect("the fixture");
-    assert_eq!(cases.len(), 4);
+    assert_eq!(cases.len(), 6);
     for case in cases {
         let [height, width, channels] = case.image;
         let shape = Shape { height, width, channels };
@@ -93,6 +94,16 @@ fn losses_logits_and_gradients_are_those_of_jax() {
                     Box::new(ResNet20::with_path(shape, case.classes, path))
                 })
                 .collect(),
+            "cnn" => {
+                let (channels, hidden): (&[usize], &[usize]) = match height {
+                    32 => (&[32, 32], &[256, 64]),
+                    _ => (&[16, 48, 32], &[]),
+                };
+                let cnn = |path| -> Box<dyn Model> {
+                    Box::new(Cnn::new(shape, channels, hidden, case.classes, path).unwrap())
+                };
+                Path::supported().into_iter().map(cnn).collect()
+            }
             other => panic!("unknown model {other}"),
         };
         for model in models {
@@ -132,7 +143,7 @@ fn check(model: &dyn Model, case: &Case) {
     }
 }
 
-/// ResNet-20 by its definition, in f64.
+/// Networks by their definition, in f64.
 mod definition {
     use super::*;
 
@@ -188,29 +199,83 @@ mod definition {
             self
         }
 
+        fn shifted(mut self, bias: &[f64]) -> Self {
+            let channels = self.channels;
+            self.values.iter_mut().enumerate().for_each(|(i, value)| *value += bias[i % channels]);
+            self
+        }
+
+        fn pooled(&self) -> Self {
+            let (height, width) = (self.height / 2, self.width / 2);
+            let value = |i: usize| {
+                let (pixel, channel) = (i / self.channels, i % self.channels);
+                let (row, column) = (2 * (pixel / width) as isize, 2 * (pixel % width) as isize);
+                let four = [(0, 0), (0, 1), (1, 0), (1, 1)];
+                let four = four.map(|(a, b)| self.at(row + a, column + b, channel));
+                four.into_iter().fold(f64::NEG_INFINITY, f64::max)
+            };
+            let values = (0..height * width * self.channels).map(value).collect();
+            Self { height, width, channels: self.channels, values }
+        }
+
         fn rectified(mut self) -> Self {
             self.values.iter_mut().for_each(|value| *value = value.max(0.0));
             self
         }
     }
 
-    /// The mean cross-entropy of a batch.
+    /// The mean cross-entropy of a batch, given the logits of a sample.
     pub fn loss(
         shape: Shape,
-        classes: usize,
-        weights: &[f64],
         inputs: &[f64],
         labels: &[u8],
+        logits: impl Fn(&[f64]) -> Vec<f64>,
     ) -> f64 {
         let losses = inputs.chunks_exact(shape.len()).zip(labels).map(|(input, &label)| {
-            let logits = logits(shape, classes, weights, input);
+            let logits = logits(input);
             let total: f64 = logits.iter().map(|logit| logit.exp()).sum();
             total.ln() - logits[usize::from(label)]
         });
         losses.sum::<f64>() / labels.len() as f64
     }
 
-    fn logits(shape: Shape, classes: usize, weights: &[f64], input: &[f64]) -> Vec<f64> {
+    /// A network of blocks with these channels and dense layers of these sizes, classes last.
+    pub fn cnn(
+        shape: Shape,
+        channels: &[usize],
+        dense: &[usize],
+        weights: &[f64],
+        input: &[f64],
+    ) -> Vec<f64> {
+        let mut rest = weights;
+        let mut take = |count: usize| {
+            let (part, after) = rest.split_at(count);
+            rest = after;
+            part
+        };
+        let Shape { height, width, channels: colours } = shape;
+        let mut x = Image { height, width, channels: colours, values: input.to_vec() };
+        for &outputs in channels {
+            let y = x.convolved(take(9 * x.channels * outputs), outputs, 1);
+            x = y.shifted(take(outputs)).rectified().pooled();
+        }
+        let mut x = x.values;
+        for (layer, &outputs) in dense.iter().enumerate() {
+            let weight = take(x.len() * outputs);
+            let mut y = take(outputs).to_vec();
+            for (x, row) in x.iter().zip(weight.chunks_exact(outputs)) {
+                y.iter_mut().zip(row).for_each(|(y, weight)| *y += x * weight);
+            }
+            if layer + 1 < dense.len() {
+                y.iter_mut().for_each(|value| *value = value.max(0.0));
+            }
+            x = y;
+        }
+        assert!(rest.is_empty());
+        x
+    }
+
+    pub fn resnet20(shape: Shape, classes: usize, weights: &[f64], input: &[f64]) -> Vec<f64> {
         let mut rest = weights;
         let mut take = |count: usize| {
             let (part, after) = rest.split_at(count);
@@ -253,15 +318,32 @@ mod definition {
 #[test]
 fn the_gradient_of_every_parameter_of_resnet20_is_a_finite_difference_of_its_definition() {
     let shape = Shape { height: 7, width: 6, channels: 2 };
-    let model = ResNet20::new(shape, 5);
-    let (weights, inputs, labels) = sample(&model, 3);
+    differences(shape, &ResNet20::new(shape, 5), |weights, input| {
+        definition::resnet20(shape, 5, weights, input)
+    });
+}
+
+#[test]
+fn the_gradient_of_every_parameter_of_a_cnn_is_a_finite_difference_of_its_definition() {
+    let shape = Shape { height: 7, width: 10, channels: 2 };
+    for path in Path::supported() {
+        let model = Cnn::new(shape, &[32, 16], &[9], 5, path).unwrap();
+        differences(shape, &model, |weights, input| {
+            definition::cnn(shape, &[32, 16], &[9, 5], weights, input)
+        });
+    }
+}
+
+fn differences(shape: Shape, model: &dyn Model, logits: impl Fn(&[f64], &[f64]) -> Vec<f64>) {
+    let (weights, inputs, labels) = sample(model, 3);
     let mut gradient = vec![0.0; model.len()];
     let mut workspace = model.workspace(3);
     let batch = Batch::new(&inputs, &labels);
     let loss = model.loss_and_gradient(&weights, &batch, &mut gradient, &mut workspace);
     let [weights, inputs] =
         [&weights, &inputs].map(|v| v.iter().map(|&value| f64::from(value)).collect::<Vec<_>>());
-    let at = |weights: &[f64]| definition::loss(shape, 5, weights, &inputs, &labels);
+    let at =
+        |weights: &[f64]| definition::loss(shape, &inputs, &labels, |input| logits(weights, input));
     assert!((f64::from(loss) - at(&weights)).abs() < 1e-5);
     // Along the gradient itself, one parameter at a time: the derivative there is its norm.
     for parameter in model.parameters() {
@@ -303,11 +385,50 @@ fn resnet20_has_the_parameters_of_the_paper() {
 }
 
 #[test]
+fn the_default_cnn_has_the_parameters_and_initial_weights_of_published_code() {
+    let spec = ModelSpec { kind: ModelKind::Cnn, ..ModelSpec::default() };
+    let shape = Shape { height: 32, width: 32, channels: 3 };
+    let model = build(&spec, shape, 10).unwrap();
+    assert_eq!(model.len(), 551_786);
+    // The one for SVHN, and MNIST's single channel.
+    let spec = ModelSpec { hidden: Some(vec![128]), ..spec };
+    assert_eq!(build(&spec, shape, 10).unwrap().len(), 273_706);
+    let digits = Shape { height: 28, width: 28, channels: 1 };
+    assert_eq!(build(&spec, digits, 10).unwrap().len(), 320 + 9_248 + 200_832 + 1_290);
+    let weights = model.initialise(Key::new(1, Purpose::Model));
+    for parameter in model.parameters() {
+        let values = &weights[parameter.offset..][..parameter.len()];
+        let fan_in: usize = parameter.shape[..parameter.shape.len() - 1].iter().product();
+        let squares: f64 = values.iter().map(|&value| f64::from(value).powi(2)).sum();
+        let variance = squares / values.len() as f64;
+        if parameter.name.starts_with("dense3") {
+            assert!(values.iter().all(|value| value.abs() <= 0.125));
+        } else if parameter.name.ends_with("bias") {
+            assert_eq!(variance, 0.0);
+        } else {
+            let expected = 2.0 / fan_in as f64;
+            let deviation = (2.0 / values.len() as f64).sqrt();
+            assert!((variance / expected - 1.0).abs() < 4.0 * deviation, "{}", parameter.name);
+        }
+    }
+}
+
+#[test]
 fn portable_and_vector_paths_of_resnet20_agree_to_rounding() {
     let shape = Shape { height: 12, width: 9, channels: 3 };
+    paths_agree(|path| Box::new(ResNet20::with_path(shape, 10, path)));
+}
+
+#[test]
+fn portable_and_vector_paths_of_a_cnn_agree_to_rounding() {
+    let shape = Shape { height: 12, width: 9, channels: 3 };
+    paths_agree(|path| Box::new(Cnn::new(shape, &[32, 48], &[70], 10, path).unwrap()));
+}
+
+fn paths_agree(model: impl Fn(Path) -> Box<dyn Model>) {
     let run = |path: Path, samples: usize| {
-        let model = ResNet20::with_path(shape, 10, path);
-        let (weights, inputs, labels) = sample(&model, samples);
+        let model = model(path);
+        let (weights, inputs, labels) = sample(&*model, samples);
         let mut gradient = vec![0.0; model.len()];
         let mut workspace = model.workspace(samples);
         let batch = Batch::new(&inputs, &labels);

@@ -4,9 +4,10 @@ use std::path::Path;
 
 use fedcote::random::{Key, Purpose};
 use fedcote_learn::{
+    Augmentation,
     data::{DataSpec, Dataset, SetKind, load},
     evaluate, gradient_over, loss_over,
-    models::{Batch, Mlp, Model, ModelSpec, build},
+    models::{Batch, Mlp, Model, ModelKind, ModelSpec, build},
     train::{LocalSettings, Trainer, local},
 };
 use rand::RngExt;
@@ -301,6 +302,54 @@ fn mini_batches_are_fair_draws_without_replacement() {
         seen.iter().all(|&times| (f64::from(times) - mean).abs() < 4.5 * deviation),
         "{seen:?}"
     );
+}
+
+#[test]
+fn a_cnn_learns_shifted_digits_and_augmentation_changes_no_mini_batch() {
+    let data = load(&DataSpec::default(), Path::new(".")).unwrap();
+    let spec =
+        ModelSpec { kind: ModelKind::Cnn, channels: Some(vec![16, 16]), hidden: Some(vec![]) };
+    let model = build(&spec, data.train.shape, 10).unwrap();
+    let samples: Vec<u32> = (0..60_000).collect();
+    let settings = LocalSettings { steps: 120, batch: 32, rate: 0.05 };
+    let run = |augmentation: Augmentation, seed: u64, steps: usize| {
+        let mut weights = model.initialise(Key::new(1, Purpose::Model));
+        let mut trainer = Trainer::new(&*model, 32).augmented(augmentation);
+        let (key, settings) = (Key::new(seed, Purpose::Batch), LocalSettings { steps, ..settings });
+        let (train, adjust) = (&data.train, &mut |_: &[f32], _: &mut [f32]| ());
+        local(&*model, &mut weights, train, &samples, &settings, key, adjust, &mut trainer);
+        weights
+    };
+    let plain = Augmentation::default();
+    let shifted = Augmentation { crop: 2, flip: false, together: false };
+    // The key alone decides.
+    assert_eq!(run(shifted, 1, 2), run(shifted, 1, 2));
+    assert_ne!(run(shifted, 1, 1), run(shifted, 2, 1));
+    assert_ne!(run(shifted, 1, 1), run(plain, 1, 1));
+    // The bias of the last layer gets softmax − one-hot: at zero weights it tells labels only, which stay the same.
+    let labels = |augmentation: Augmentation| {
+        let (mut weights, mut seen) = (vec![0.0; model.len()], Vec::new());
+        let mut trainer = Trainer::new(&*model, 32).augmented(augmentation);
+        let settings = LocalSettings { steps: 3, rate: 0.0, ..settings };
+        let mut adjust =
+            |_: &[f32], slope: &mut [f32]| seen.extend_from_slice(&slope[slope.len() - 10..]);
+        let key = Key::new(1, Purpose::Batch);
+        local(
+            &*model,
+            &mut weights,
+            &data.train,
+            &samples,
+            &settings,
+            key,
+            &mut adjust,
+            &mut trainer,
+        );
+        seen
+    };
+    assert_eq!(labels(shifted), labels(plain));
+    let accuracy = evaluate(&*model, &run(shifted, 1, settings.steps), &data.test).accuracy;
+    println!("test accuracy {accuracy}");
+    assert!(accuracy > 0.85, "{accuracy}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use fedcote::random::Key;
 use fedcote_learn::data::{self, Dataset};
 use fedcote_learn::models::Model;
 use fedcote_learn::train::{self, LocalSettings, Trainer};
-use fedcote_learn::{Partition, Path};
+use fedcote_learn::{Augmentation, Partition, Path};
 use rayon::prelude::*;
 
 use crate::Error;
@@ -23,6 +23,7 @@ pub struct Classification {
     pub model: Box<dyn Model>,
     /// Samples of the client that has most.
     largest: usize,
+    augmentation: Augmentation,
     trainers: Mutex<Vec<Trainer>>,
 }
 
@@ -45,7 +46,9 @@ impl Classification {
         let model = fedcote_learn::models::build_for(&scenario.model, shape, classes, path)?;
         let sizes = (0..partition.len()).map(|client| partition.client(client).len());
         let largest = sizes.max().unwrap_or(0);
-        Ok(Self { data, partition, model, largest, trainers: Mutex::default() })
+        let augmentation = scenario.training.augmentation();
+        augmentation.check(shape)?;
+        Ok(Self { data, partition, model, largest, augmentation, trainers: Mutex::default() })
     }
 
     /// Makes the task of one seed from the data set that the scenario names.
@@ -61,7 +64,8 @@ impl Classification {
         // No mini-batch is larger than the largest client, so no buffer need be.
         let batch = job.batch.min(self.largest);
         let trainer = self.trainers.lock().expect("no panic while held").pop();
-        let mut trainer = trainer.unwrap_or_else(|| Trainer::new(&*self.model, batch));
+        let mut trainer = trainer
+            .unwrap_or_else(|| Trainer::new(&*self.model, batch).augmented(self.augmentation));
         job.model.clear();
         job.model.extend_from_slice(job.start.unwrap_or(global));
         let settings = LocalSettings { steps: job.steps as usize, batch, rate: job.rate };

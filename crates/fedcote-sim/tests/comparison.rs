@@ -29,6 +29,7 @@ hidden = [5]
 local_steps = [1, 4]
 batch = 8
 rate = 0.1
+flip = true
 [network]
 kind = "fixed"
 failure = [0.1, 0.8, 0.4, 0.3, 0.6, 0.0]

@@ -55,6 +55,8 @@ pub enum Purpose {
     Hostile = 13,
     /// Which clients are there.
     Availability = 20,
+    /// How the images of a mini-batch are shifted and mirrored.
+    Augmentation = 25,
 }
 
 /// The name of a stream of random numbers.
@@ -72,6 +74,11 @@ impl Key {
     /// The key with the given seed and purpose, everything else zero.
     pub fn new(seed: u64, purpose: Purpose) -> Self {
         Self { seed, purpose, round: 0, client: 0, copy: 0, attempt: 0 }
+    }
+
+    /// The same key for another purpose.
+    pub fn purpose(self, purpose: Purpose) -> Self {
+        Self { purpose, ..self }
     }
 
     /// The same key in another round.

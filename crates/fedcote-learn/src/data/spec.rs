@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::Shape;
 use crate::Error;
 
 /// Which data set.
@@ -153,6 +154,12 @@ impl DataSpec {
             refuse("data.noise", "must be 0 to 1000")?;
         }
         Ok(())
+    }
+
+    /// Shape and classes of the samples of a synthetic set.
+    pub fn synthetic_shape(&self) -> (Shape, usize) {
+        let (_, features, classes, _) = self.synthetic();
+        (Shape { height: 1, width: features, channels: 1 }, classes)
     }
 
     /// Samples, features, classes and noise of a synthetic set.

@@ -9,7 +9,7 @@ use rand::RngExt;
 use rand_distr::StandardNormal;
 use rayon::prelude::*;
 
-use super::{DataSpec, Dataset, Shape, Split, Standard};
+use super::{DataSpec, Dataset, Split, Standard};
 use crate::Error;
 
 /// Samples that share a stream of random numbers.
@@ -38,7 +38,7 @@ pub(super) fn generate(spec: &DataSpec) -> Result<Dataset, Error> {
     };
     let (images, labels) = make(key.attempt(1), samples);
     let standards = Standard::measure(&images, 1);
-    let shape = Shape { height: 1, width: features, channels: 1 };
+    let (shape, _) = spec.synthetic_shape();
     let train = Split { images, labels, shape, classes, standards };
     let (images, labels) = make(key.attempt(2), (samples / 5).clamp(classes, 10_000));
     let test = Split { images, labels, shape, classes, standards: train.standards.clone() };

@@ -13,7 +13,7 @@ use super::{
 };
 
 /// Columns of a panel.
-const PANEL: usize = 32;
+pub(super) const PANEL: usize = 32;
 /// Running sums that are kept in registers at once.
 const SUMS: usize = 8;
 
@@ -92,6 +92,20 @@ impl Panels {
         Self { rows, columns, values: Buffer::zeros(rows * Self::padded(columns)) }
     }
 
+    /// Rows and columns.
+    pub(super) fn size(&self) -> (usize, usize) {
+        (self.rows, self.columns)
+    }
+
+    /// The panels, one after the other.
+    pub(super) fn values(&self) -> &[f32] {
+        &self.values
+    }
+
+    pub(super) fn values_mut(&mut self) -> &mut [f32] {
+        &mut self.values
+    }
+
     /// The number of columns, with the padding.
     pub(crate) fn padded(columns: usize) -> usize {
         columns.next_multiple_of(PANEL)
@@ -116,6 +130,19 @@ impl Panels {
         for (column, from) in matrix.chunks_exact(self.rows).enumerate() {
             let to = &mut self.values[column / PANEL * self.rows * PANEL + column % PANEL..];
             to.iter_mut().step_by(PANEL).zip(from).for_each(|(to, &from)| *to = from);
+        }
+    }
+
+    /// Writes the row-major matrix.
+    pub(crate) fn unpack(&self, matrix: &mut [f32]) {
+        assert_eq!(matrix.len(), self.rows * self.columns);
+        for (panel, values) in self.values.chunks_exact(self.rows * PANEL).enumerate() {
+            let first = panel * PANEL;
+            let end = self.columns.min(first + PANEL);
+            for (from, to) in values.chunks_exact(PANEL).zip(matrix.chunks_exact_mut(self.columns))
+            {
+                to[first..end].copy_from_slice(&from[..end - first]);
+            }
         }
     }
 

@@ -2,6 +2,7 @@
 //!
 //! A model is one file that implements [`Model`]; [`build`] is the only place that knows them all.
 
+mod cnn;
 mod loss;
 mod mlp;
 mod resnet20;
@@ -12,6 +13,7 @@ use fedcote::random::{Key, Stream};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
+pub use cnn::Cnn;
 pub use loss::{cross_entropy, sample_losses};
 pub use mlp::Mlp;
 pub use resnet20::ResNet20;
@@ -144,6 +146,8 @@ pub enum ModelKind {
     Mlp,
     /// ResNet-20 with group normalisation.
     Resnet20,
+    /// Blocks of 3×3 convolution, ReLU and 2×2 max-pooling, then dense layers with ReLU between them.
+    Cnn,
 }
 
 /// The `[model]` table of a scenario.
@@ -152,14 +156,17 @@ pub enum ModelKind {
 pub struct ModelSpec {
     /// Which model; default `mlp`.
     pub kind: ModelKind,
-    /// Sizes of the hidden layers of an `mlp`; default `[30]`.
+    /// Sizes of the hidden dense layers of an `mlp` or `cnn`; default `[30]`, for a `cnn` `[256, 64]`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hidden: Option<Vec<usize>>,
+    /// Channels of each block of a `cnn`, multiples of 16; a block halves height and width; default `[32, 32]`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub channels: Option<Vec<usize>>,
 }
 
 impl Default for ModelSpec {
     fn default() -> Self {
-        Self { kind: ModelKind::Mlp, hidden: None }
+        Self { kind: ModelKind::Mlp, hidden: None, channels: None }
     }
 }
 
@@ -178,8 +185,12 @@ pub fn build_for(
     classes: usize,
     path: Path,
 ) -> Result<Box<dyn Model>, Error> {
-    if spec.hidden.is_some() && spec.kind != ModelKind::Mlp {
-        return Err(Error::setting("model.hidden", "belongs to kind = \"mlp\"; remove it"));
+    if spec.hidden.is_some() && !matches!(spec.kind, ModelKind::Mlp | ModelKind::Cnn) {
+        let reason = "belongs to kind = \"mlp\" or \"cnn\"; remove it";
+        return Err(Error::setting("model.hidden", reason));
+    }
+    if spec.channels.is_some() && spec.kind != ModelKind::Cnn {
+        return Err(Error::setting("model.channels", "belongs to kind = \"cnn\"; remove it"));
     }
     if !(2..=256).contains(&classes) {
         return Err(Error::setting("model", format!("{classes} classes; 2 to 256 will do")));
@@ -189,6 +200,11 @@ pub fn build_for(
         ModelKind::Mlp => spec.hidden.as_deref().unwrap_or(&[30]),
         ModelKind::Resnet20 => {
             return Ok(Box::new(ResNet20::with_path(shape, classes, path)));
+        }
+        ModelKind::Cnn => {
+            let channels = spec.channels.as_deref().unwrap_or(&[32, 32]);
+            let hidden = spec.hidden.as_deref().unwrap_or(&[256, 64]);
+            return Ok(Box::new(Cnn::new(shape, channels, hidden, classes, path)?));
         }
     };
     if hidden.contains(&0) {

@@ -94,9 +94,19 @@ impl Scenario {
         self.server.check()?;
         self.hostile.check(general.clients)?;
         self.data.check().map_err(setting)?;
-        // Any shape will do: what is wrong with a model is wrong for all of them.
-        let shape = Shape { height: 32, width: 32, channels: 3 };
-        fedcote_learn::models::build(&self.model, shape, 10).map_err(setting)?;
+        // Where the shape is not known yet, any will do: most of what is wrong with a model is wrong for all of them.
+        let any = (Shape { height: 32, width: 32, channels: 3 }, 10);
+        let (shape, classes) = self.samples().unwrap_or(any);
+        fedcote_learn::models::build(&self.model, shape, classes).map_err(setting)?;
+        let augmentation = training.augmentation();
+        if self.task.is_given() {
+            if augmentation != Default::default() {
+                let key = if training.crop > 0 { "crop" } else { "flip" };
+                return wrong(&format!("training.{key}"), "has no effect beside [task]; remove it");
+            }
+        } else {
+            augmentation.check(shape).map_err(setting)?;
+        }
         self.network.check(general.clients)?;
         let retransmissions = self.network.retransmissions;
         match self.observation.estimator {

@@ -13,6 +13,7 @@ mod sweep;
 use std::path::{Path, PathBuf};
 
 use fedcote::estimate::EstimatorKind;
+use fedcote_learn::Augmentation;
 use fedcote_learn::data::{DataSpec, SetKind, Shape};
 use fedcote_learn::models::ModelSpec;
 use fedcote_radio::{Kind, NetworkConfig};
@@ -141,6 +142,14 @@ pub struct Training {
     pub rate_changes: Vec<(u32, f64)>,
     /// The step size falls by the square root: in round r it is divided by √(1 + (r − 1) · `rate_decay`).
     pub rate_decay: f64,
+    /// Shift each training image by up to so many pixels in either direction; what comes in at the edge is zero after
+    /// standardisation (a random crop of the image with that much padding).
+    pub crop: usize,
+    /// Mirror each training image, left to right, with probability one half.
+    pub flip: bool,
+    /// One shift and one decision to mirror for all images of a mini-batch, as some published code has it, instead of
+    /// one for each image.
+    pub augment_batch: bool,
 }
 
 impl Default for Training {
@@ -151,11 +160,19 @@ impl Default for Training {
             rate: 0.05,
             rate_changes: Vec::new(),
             rate_decay: 0.0,
+            crop: 0,
+            flip: false,
+            augment_batch: false,
         }
     }
 }
 
 impl Training {
+    /// What is done to training images.
+    pub fn augmentation(&self) -> Augmentation {
+        Augmentation { crop: self.crop, flip: self.flip, together: self.augment_batch }
+    }
+
     /// The step size of a round.
     pub fn rate_in(&self, round: u32) -> f32 {
         let changes = self.rate_changes.iter().take_while(|(from, _)| *from <= round);
@@ -313,17 +330,26 @@ impl Scenario {
         kind
     }
 
+    /// Shape and classes of the samples, where they are known without reading any, so that a network can be looked at
+    /// before the data is there.
+    fn samples(&self) -> Option<(Shape, usize)> {
+        match self.data.set {
+            SetKind::Cifar10 => Some((Shape { height: 32, width: 32, channels: 3 }, 10)),
+            SetKind::Mnist => Some((Shape { height: 28, width: 28, channels: 1 }, 10)),
+            SetKind::Synthetic => Some(self.data.synthetic_shape()),
+            SetKind::Idx => None,
+        }
+    }
+
     /// The number of parameters of the model, which decides the rate of an upload.
     pub fn model_parameters(&self) -> Result<usize, Error> {
         if self.task.is_given() {
             let reason = "how large its model is shows only when it runs";
             return Err(Error::Scenario { place: "task".to_owned(), reason: reason.to_owned() });
         }
-        let (shape, classes) = match self.data.set {
-            // Known without reading them, so that a network can be looked at before the data is there.
-            SetKind::Cifar10 => (Shape { height: 32, width: 32, channels: 3 }, 10),
-            SetKind::Mnist => (Shape { height: 28, width: 28, channels: 1 }, 10),
-            _ => {
+        let (shape, classes) = match self.samples() {
+            Some(known) => known,
+            None => {
                 let data = fedcote_learn::data::load(&self.data, &self.base)?;
                 (data.train.shape, data.train.classes)
             }

@@ -2,6 +2,7 @@
 
 mod convolution;
 mod group_norm;
+mod pool;
 
 use fedcote::random::{Key, Purpose};
 use rand::RngExt;
