@@ -30,6 +30,8 @@ pub struct Run {
     pub rounds: u32,
     /// Runs of the scenario that have not ended.
     pub unfinished: usize,
+    /// Runs that are left out because a file of theirs is damaged: which file, and what is wrong with it.
+    pub damaged: Vec<String>,
     /// The instruction sets that its finished runs were computed with.
     pub instructions: BTreeSet<String>,
     /// The command that made the run.
@@ -71,11 +73,20 @@ impl Run {
         let overview = Overview::read(path)?;
         let rounds = if file.rounds > 0 { file.rounds } else { overview.rounds };
         let (mut recorded_seeds, mut all) = (Vec::new(), Vec::<Runs>::new());
-        let mut instructions = BTreeSet::new();
+        let (mut instructions, mut damaged) = (BTreeSet::new(), Vec::new());
         for name in overview.schemes() {
             let (mut seeds, mut runs) = (Vec::new(), Vec::new());
             for Standing { run, .. } in overview.runs.iter().filter(|s| s.run.scheme == name) {
-                let Some(recorded) = Recorded::read(&run.folder(path))? else { continue };
+                let recorded = match Recorded::read(&run.folder(path)) {
+                    Ok(Some(recorded)) => recorded,
+                    Ok(None) => continue,
+                    // What is damaged is left out and told; the rest is as good as it was.
+                    Err(error @ fedcote_sim::Error::Damaged { .. }) => {
+                        damaged.push(error.to_string());
+                        continue;
+                    }
+                    Err(error) => return Err(error.into()),
+                };
                 runs.extend(recorded.has_begun().then(|| (run.seed, recorded.summary(rounds))));
                 let Recorded { rounds, clients, finished } = recorded;
                 instructions.extend(finished.into_iter().flat_map(|ended| ended.instructions));
@@ -97,6 +108,9 @@ impl Run {
             summary,
         };
         let schemes: Vec<Scheme> = summed.map(scheme).collect();
+        if schemes.is_empty() && !damaged.is_empty() {
+            return Err(missing(&format!("no run of it can be read; {}", damaged[0])));
+        }
         if schemes.is_empty() {
             return Err(missing(
                 "no runs in this folder (expected SCHEME/SEED/metrics.jsonl; `fedcote run --out DIR` makes one)",
@@ -117,6 +131,7 @@ impl Run {
             against,
             rounds,
             unfinished,
+            damaged,
             instructions,
             command: said(file.command).or(begun_by),
             version: said(file.version).or(version),

@@ -119,7 +119,10 @@ impl Panel for Lines {
                 parts.push(format!("{}: no values", series.name));
                 continue;
             };
+            // One seed has no deviation.
             let text = match self.format {
+                Format::Percent if last.deviation == 0.0 => format!("{:.2}%", last.mean * 100.0),
+                Format::Number if last.deviation == 0.0 => format!("{:.4}", last.mean),
                 Format::Percent => {
                     format!("{:.2}% ± {:.2}", last.mean * 100.0, last.deviation * 100.0)
                 }

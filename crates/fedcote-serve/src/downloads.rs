@@ -6,6 +6,7 @@ use std::path::Path;
 use fedcote_plot::folder::Run;
 use fedcote_plot::report;
 use hyper::Response;
+use serde_json::Value;
 
 use crate::reply::{Body, Refusal, download, whole};
 use crate::root::Root;
@@ -41,6 +42,15 @@ pub fn get(root: &Root, path: &Path, name: &str, file: &str) -> Result<Response<
             Ok(download("image/svg+xml", &saved, figure.wide.document()))
         }
     }
+}
+
+/// The curves of a run, for the chart.
+pub fn series(root: &Root, path: &Path) -> Result<Value, Refusal> {
+    if !root.is_plain(path) {
+        return Err(Refusal::new(hyper::StatusCode::FORBIDDEN, "this run is not plain files"));
+    }
+    let run = Run::read(path).map_err(|error| Refusal::missing(&error.to_string()))?;
+    Ok(report::series(&[run]))
 }
 
 /// The names of the figures that a run has.

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use fedcote_sim::Scenario;
+use fedcote_sim::comparison::Seeds;
+use fedcote_sim::folder::ScenarioFile;
 use fedcote_sim::scenario::{PRESETS, Preset};
 use fedcote_sim::scheme::NAMED;
 use hyper::StatusCode;
@@ -11,16 +13,19 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::reply::Refusal;
-use crate::root;
+use crate::root::{self, Root};
+use crate::runs::MOST_SCENARIO;
 
 /// The settings that the form has. None of them is a path.
-pub const SETTINGS: [&str; 15] = [
+pub const SETTINGS: [&str; 17] = [
     "rounds",
     "clients",
     "selected",
     "seeds",
     "schemes",
     "evaluate_every",
+    "data.set",
+    "model.kind",
     "data.partition",
     "data.unbalance",
     "training.rate",
@@ -41,16 +46,20 @@ const MOST: [(&str, f64); 3] = [("clients", 100_000.0), ("rounds", 100_000.0), (
 pub struct Form {
     /// The run's name.
     pub name: String,
-    /// The preset's name.
+    /// The preset's name; none when it is like a run that is there.
+    #[serde(default)]
     pub preset: String,
-    /// Settings that differ from the preset's.
+    /// A run of the folder whose scenario it begins from, instead of a preset's.
+    #[serde(default)]
+    pub like: Option<String>,
+    /// Settings that differ from the preset's, or that run's.
     #[serde(default)]
     pub settings: BTreeMap<String, String>,
 }
 
 impl Form {
     /// The scenario, and the settings as `key=value`, once they and the name are found right.
-    pub fn check(&self) -> Result<(Scenario, Vec<String>), Refusal> {
+    pub fn check(&self, root: &Root) -> Result<(Scenario, Vec<String>), Refusal> {
         let wrong = |field: &str, reason: String| Refusal {
             status: StatusCode::UNPROCESSABLE_ENTITY,
             reason,
@@ -61,8 +70,20 @@ impl Form {
                 "a name is one word for a folder: no slash, no colon, no dot or dash in front";
             return Err(wrong("name", reason.into()));
         }
-        let Some((preset, walks)) = Preset::find(&self.preset) else {
-            return Err(wrong("preset", format!("no preset `{}`", self.preset)));
+        let (text, base) = match &self.like {
+            Some(like) => {
+                let run =
+                    root.run(like).ok_or_else(|| wrong("preset", format!("no run `{like}`")))?;
+                let text = root.read(&run.join(ScenarioFile::FILE), MOST_SCENARIO);
+                (text.ok_or_else(|| wrong("preset", format!("`{like}` cannot be read")))?, run)
+            }
+            None => {
+                let Some((preset, walks)) = Preset::find(&self.preset) else {
+                    return Err(wrong("preset", format!("no preset `{}`", self.preset)));
+                };
+                let text = if walks { preset.walking() } else { preset.text.to_owned() };
+                (text, ".".into())
+            }
         };
         for (key, value) in &self.settings {
             if !SETTINGS.contains(&key.as_str()) {
@@ -80,10 +101,22 @@ impl Form {
                 return Err(wrong(key, reason));
             }
         }
-        let overrides: Vec<String> =
-            self.settings.iter().map(|(key, value)| format!("{key}={value}")).collect();
-        let text = if walks { &preset.walking() } else { preset.text };
-        let scenario = Scenario::parse(&self.preset, text, &overrides, Path::new("."));
+        let mut overrides = Vec::new();
+        for (key, value) in &self.settings {
+            // Seeds are written as on the command line, or as in a file.
+            let listed = key == "seeds" && !value.trim_start().starts_with('[');
+            let value = match listed {
+                true => {
+                    let seeds: Seeds = value
+                        .parse()
+                        .map_err(|reason: String| wrong("seeds", format!("seeds: {reason}")))?;
+                    format!("{:?}", seeds.0)
+                }
+                false => value.clone(),
+            };
+            overrides.push(format!("{key}={value}"));
+        }
+        let scenario = Scenario::parse(&self.origin(), &text, &overrides, &base);
         let scenario = scenario.map_err(|error| match error {
             fedcote_sim::Error::Scenario { place, reason } => {
                 let key = place.strip_prefix("--set ").unwrap_or(&place);
@@ -101,6 +134,40 @@ impl Form {
         }
         Ok((scenario, overrides))
     }
+
+    /// What it begins from, in a word.
+    pub fn origin(&self) -> String {
+        match &self.like {
+            Some(like) => format!("{like}/{}", ScenarioFile::FILE),
+            None => self.preset.clone(),
+        }
+    }
+}
+
+/// What the form shows of a run that it begins from.
+pub fn like(root: &Root, run: &Path, name: &str) -> Result<Value, Refusal> {
+    let text = root.read(&run.join(ScenarioFile::FILE), MOST_SCENARIO);
+    let text = text.ok_or_else(|| Refusal::missing("its scenario cannot be read"))?;
+    let scenario = Scenario::parse(ScenarioFile::FILE, &text, &[], run);
+    let scenario = scenario.map_err(|error| {
+        Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, format!("{name}: {error}"))
+    })?;
+    let summary = format!("The scenario of {name}, with all that the form does not show");
+    let settings = settings(scenario);
+    Ok(
+        json!({ "name": format!("like {name}"), "like": name, "summary": summary, "settings": settings }),
+    )
+}
+
+/// The values of a scenario that the form has.
+fn settings(scenario: Scenario) -> BTreeMap<&'static str, String> {
+    let table = toml::Value::Table(scenario.to_table());
+    let found = SETTINGS.iter().filter_map(|key| {
+        let value = key.split('.').try_fold(&table, |table, key| table.get(key))?;
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        Some((*key, text))
+    });
+    found.collect()
 }
 
 /// The presets with their settings, and the schemes.
@@ -113,15 +180,7 @@ pub fn choices() -> Value {
     });
     let presets: Vec<Value> = names
         .filter_map(|(name, summary)| {
-            let table = toml::Value::Table(Scenario::load(&name, &[]).ok()?.to_table());
-            let settings: BTreeMap<&str, String> = SETTINGS
-                .iter()
-                .filter_map(|key| {
-                    let value = key.split('.').try_fold(&table, |table, key| table.get(key))?;
-                    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-                    Some((*key, text))
-                })
-                .collect();
+            let settings = settings(Scenario::load(&name, &[]).ok()?);
             Some(json!({ "name": name, "summary": summary, "settings": settings }))
         })
         .collect();
@@ -139,12 +198,20 @@ mod tests {
         Form {
             name: "mine".into(),
             preset: "quickstart".into(),
+            like: None,
             settings: settings.iter().map(own).collect(),
         }
     }
 
+    fn root() -> (tempfile::TempDir, Root) {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::open(folder.path()).unwrap();
+        (folder, root)
+    }
+
     #[test]
     fn every_preset_fills_the_form() {
+        let (_folder, root) = root();
         let choices = choices();
         for preset in choices["presets"].as_array().unwrap() {
             let settings = preset["settings"].as_object().unwrap();
@@ -157,32 +224,62 @@ mod tests {
                 .map(|(key, value)| (key.as_str(), value.as_str().unwrap()))
                 .collect();
             let form = Form { preset: preset["name"].as_str().unwrap().into(), ..form(&settings) };
-            assert!(form.check().is_ok(), "{preset}: {:?}", form.check());
+            assert!(form.check(&root).is_ok(), "{preset}: {:?}", form.check(&root));
         }
         assert_eq!(choices["presets"].as_array().unwrap().len(), 2 * PRESETS.len());
     }
 
     #[test]
     fn mistakes_are_told_at_their_field() {
+        let (_folder, root) = root();
         for (key, value, reason) in [
             ("rounds", "0", "rounds: must be at least 1"),
             ("rounds", "many", "is not a whole number"),
             ("rounds", "3\nclients = 4", "one short line"),
             ("schemes", "[\"fedcoat\"]", "fedcote"),
             ("seeds", "[]", "at least one seed"),
+            ("seeds", "5-1", "starts after its end"),
             ("training.rate", "-1", "positive"),
             ("clients", "1000000", "at most 100000 from the page"),
             ("data.folder", "/etc", "cannot be set here"),
             ("network.mobility", "swim", "is not known"),
         ] {
-            let refusal = form(&[(key, value)]).check().unwrap_err();
+            let refusal = form(&[(key, value)]).check(&root).unwrap_err();
             assert_eq!(refusal.field.as_deref(), Some(key), "{}", refusal.reason);
             assert!(refusal.reason.contains(reason), "{key}: {}", refusal.reason);
         }
         let bad = Form { name: "../x".into(), ..form(&[]) };
-        assert_eq!(bad.check().unwrap_err().field.as_deref(), Some("name"));
+        assert_eq!(bad.check(&root).unwrap_err().field.as_deref(), Some("name"));
         let bad = Form { preset: "/etc/passwd".into(), ..form(&[]) };
-        assert_eq!(bad.check().unwrap_err().field.as_deref(), Some("preset"));
-        assert_eq!(form(&[("rounds", "7")]).check().unwrap().1, ["rounds=7"]);
+        assert_eq!(bad.check(&root).unwrap_err().field.as_deref(), Some("preset"));
+        assert_eq!(form(&[("rounds", "7")]).check(&root).unwrap().1, ["rounds=7"]);
+    }
+
+    #[test]
+    fn seeds_are_written_as_on_the_command_line_and_a_run_can_be_begun_from() {
+        let (folder, root) = root();
+        let (scenario, overrides) = form(&[("seeds", "1-3,7")]).check(&root).unwrap();
+        assert_eq!(
+            (scenario.general.seeds, overrides),
+            (vec![1, 2, 3, 7], vec!["seeds=[1, 2, 3, 7]".into()])
+        );
+        let run = folder.path().join("before");
+        std::fs::create_dir(&run).unwrap();
+        std::fs::write(
+            run.join("scenario.toml"),
+            "rounds = 9\nclients = 6\n[data]\nset = \"synthetic\"\n",
+        )
+        .unwrap();
+        let shown = like(&root, &root.run("before").unwrap(), "before").unwrap();
+        assert_eq!(
+            (&shown["settings"]["clients"], &shown["like"]),
+            (&json!("6"), &json!("before"))
+        );
+        let again =
+            Form { preset: String::new(), like: Some("before".into()), ..form(&[("rounds", "5")]) };
+        let (scenario, _) = again.check(&root).unwrap();
+        assert_eq!((scenario.general.rounds, scenario.general.clients), (5, 6));
+        let gone = Form { like: Some("../x".into()), ..form(&[]) };
+        assert_eq!(gone.check(&root).unwrap_err().field.as_deref(), Some("preset"));
     }
 }

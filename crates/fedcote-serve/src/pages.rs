@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use fedcote_plot::{font, theme};
+use fedcote_plot::{font, report, theme};
 use hyper::Response;
 use hyper::body::Bytes;
 
@@ -24,6 +24,11 @@ pub fn get(segments: &[&str]) -> Option<Response<Body>> {
         [] => whole(HTML, include_str!("page/runs.html")),
         ["playground"] => whole(HTML, include_str!("page/playground.html")),
         ["assets", "style.css"] => whole("text/css; charset=utf-8", STYLE.clone()),
+        ["compare"] => whole(HTML, include_str!("page/compare.html")),
+        ["assets", "compare.js"] => whole(SCRIPT, include_str!("page/compare.js")),
+        ["assets", "form.js"] => whole(SCRIPT, include_str!("page/form.js")),
+        ["assets", "strip.js"] => whole(SCRIPT, include_str!("page/strip.js")),
+        ["assets", "client.js"] => whole(SCRIPT, include_str!("page/client.js")),
         ["assets", "common.js"] => whole(SCRIPT, include_str!("page/common.js")),
         ["assets", "runs.js"] => whole(SCRIPT, include_str!("page/runs.js")),
         ["assets", "live.js"] => whole(SCRIPT, include_str!("page/live.js")),
@@ -32,8 +37,18 @@ pub fn get(segments: &[&str]) -> Option<Response<Body>> {
         ["assets", "map.js"] => whole(SCRIPT, include_str!("page/map.js")),
         ["assets", "playground.js"] => whole(SCRIPT, include_str!("page/playground.js")),
         ["favicon.ico"] => whole("image/svg+xml", include_str!("page/icon.svg")),
+        ["assets", name] => {
+            let module = report::MODULES.into_iter().find(|(known, _)| known == name);
+            whole(SCRIPT, module?.1)
+        }
         _ => return None,
     })
+}
+
+/// What is answered to a person when it is not what was asked for.
+pub fn refusal(reason: &str) -> Bytes {
+    let page = include_str!("page/refusal.html");
+    page.replace("{reason}", &fedcote_plot::svg::Escaped(reason).to_string()).into()
 }
 
 /// The page of one run.

@@ -17,6 +17,9 @@ const MOST_DRAWS: u64 = 10_000;
 #[serde(deny_unknown_fields)]
 pub struct Question {
     selected: u64,
+    /// `appearance` or `freshness`, as in `fedcote select --aim`.
+    aim: Option<String>,
+    threshold: Option<f64>,
     clients: Vec<Client>,
 }
 
@@ -31,7 +34,15 @@ struct Client {
 /// Selection, appearance and labels by weight (FedAvg) and as FedCote has them.
 pub fn answer(question: Question) -> Result<Value, Refusal> {
     let wrong = |reason: String| Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, reason);
-    let Question { selected, clients } = question;
+    let Question { selected, aim, threshold, clients } = question;
+    let mut options = Options::default();
+    if let Some(aim) = aim {
+        options = options
+            .with_aim(aim.parse().map_err(|error: fedcote::Error| wrong(error.to_string()))?);
+    }
+    if let Some(threshold) = threshold {
+        options = options.with_threshold(threshold);
+    }
     let classes = clients.first().map_or(0, |client| client.labels.len());
     if clients.len() > MOST_CLIENTS || classes > MOST_LABELS || selected > MOST_DRAWS {
         return Err(wrong(format!(
@@ -58,7 +69,7 @@ pub fn answer(question: Question) -> Result<Value, Refusal> {
     let kinds = (Draws::Independent, Uploads::PerDraw);
     // By weight there is no answer when nobody with any weight ever arrives.
     let plain = fedcote::evaluate_for(&federation, selected, federation.weights(), kinds).ok();
-    let solution = fedcote::select(&federation, selected, &Options::default())
+    let solution = fedcote::select(&federation, selected, &options)
         .map_err(|error| wrong(error.to_string()))?;
     let warnings: Vec<String> = solution.warnings.iter().map(ToString::to_string).collect();
     Ok(json!({

@@ -2,8 +2,8 @@
 
 use std::convert::Infallible;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll, ready};
 
 use hyper::body::{Bytes, Frame, SizeHint};
@@ -140,16 +140,21 @@ pub fn download(kind: &'static str, name: &str, content: impl Into<Bytes>) -> Re
 /// Nothing but our own scripts, styles and requests; nobody may put the page into a frame.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; font-src data:; img-src 'self' data:; \
                       connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
-/// The report carries its style with it, and no script.
-const REPORT_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; font-src data:; base-uri 'none'; \
-                             form-action 'none'; frame-ancestors 'none'; sandbox";
+/// The report carries its style and its script with it, may let the reader save, and nothing else.
+static REPORT_POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
+    let own = fedcote_plot::report::policy();
+    let policy = format!(
+        "{own}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox allow-scripts allow-downloads"
+    );
+    HeaderValue::try_from(policy).expect("plain text")
+});
 
 /// Adds the headers that guard every answer.
 pub fn guarded(mut response: Response<Body>, report: bool) -> Response<Body> {
     let headers = response.headers_mut();
-    let policy = if report { REPORT_POLICY } else { POLICY };
+    let policy = if report { REPORT_POLICY.clone() } else { HeaderValue::from_static(POLICY) };
+    headers.insert(header::CONTENT_SECURITY_POLICY, policy);
     for (name, value) in [
-        (header::CONTENT_SECURITY_POLICY, policy),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::X_FRAME_OPTIONS, "DENY"),
         (header::REFERRER_POLICY, "no-referrer"),

@@ -53,6 +53,19 @@ impl Root {
         (is_name(name) && !hidden(&path)).then_some(path)
     }
 
+    /// Moves a run to the bin: a hidden folder beside the runs, from where it can be taken back by hand.
+    pub fn discard(&self, name: &str) -> io::Result<()> {
+        let bin = self.0.join(".bin");
+        fs::create_dir_all(&bin)?;
+        let path = self.inside(name).ok_or(io::ErrorKind::NotFound)?;
+        let free = |number: u32| match number {
+            0 => bin.join(name),
+            _ => bin.join(format!("{name}-{number}")),
+        };
+        let place = (0..).map(free).find(|place| fs::symlink_metadata(place).is_err());
+        fs::rename(path, place.unwrap_or(bin))
+    }
+
     /// Whether this is a plain file below the folder that no symbolic link leads to.
     pub fn plain_file(&self, path: &Path) -> bool {
         path.canonicalize().is_ok_and(|real| real == path && real.starts_with(&self.0))

@@ -32,8 +32,16 @@ impl Site {
         B::Error: Display + Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let report = request.uri().path().ends_with("/report.html");
+        // Somebody who opens an address wants a page, a script wants JSON.
+        let accepts = request.headers().get(header::ACCEPT).and_then(|value| value.to_str().ok());
+        let person = accepts.is_some_and(|kinds| kinds.contains("text/html"));
         match self.answer(request).await {
             Ok(response) => guarded(response, report),
+            Err(refusal) if person => {
+                let mut page = whole("text/html; charset=utf-8", pages::refusal(&refusal.reason));
+                *page.status_mut() = refusal.status;
+                guarded(page, false)
+            }
             Err(refusal) => guarded(refusal.into(), false),
         }
     }
@@ -112,6 +120,18 @@ impl Site {
                     move |site: &Site| site.networks.places(&site.root, &path, seed, round);
                 Ok(json(&self.work(places).await??))
             }
+            ["api", "runs", name, "series"] => {
+                let path = self.run(name)?;
+                Ok(json(&self.work(move |site| downloads::series(&site.root, &path)).await??))
+            }
+            ["api", "runs", name, "settings"] => {
+                let path = self.run(name)?;
+                Ok(json(&self.work(move |site| runs::settings(&site.root, &path)).await??))
+            }
+            ["api", "runs", name, "choices"] => {
+                let (path, name) = (self.run(name)?, name.to_owned());
+                Ok(json(&self.work(move |site| form::like(&site.root, &path, &name)).await??))
+            }
             ["api", "runs", name, "figures"] => {
                 let path = self.run(name)?;
                 Ok(json(&self.work(move |site| downloads::figures(&site.root, &path)).await?))
@@ -148,6 +168,19 @@ impl Site {
                 self.forget_list().await;
                 Ok(json(&json!({ "stopping": name })))
             }
+            ["api", "runs", name, "delete"] => {
+                let (path, name) = (self.run(name)?, name.to_owned());
+                self.work(move |site| {
+                    if runs::is_running(&site.root, &path) {
+                        let reason = "it is running; stop it first";
+                        return Err(Refusal::new(StatusCode::CONFLICT, reason));
+                    }
+                    site.root.discard(&name).map_err(Refusal::failed)
+                })
+                .await??;
+                self.forget_list().await;
+                Ok(json(&json!({ "deleted": true })))
+            }
             ["api", "runs", name, "resume"] => {
                 let (path, name) = (self.run(name)?, name.to_owned());
                 self.work(move |site| {
@@ -172,7 +205,7 @@ impl Site {
 
     /// Starts a run that the form describes.
     fn start(&self, form: &Form) -> Result<(), Refusal> {
-        let (scenario, overrides) = form.check()?;
+        let (scenario, overrides) = form.check(&self.root)?;
         let taken = |reason: String| Refusal {
             status: StatusCode::UNPROCESSABLE_ENTITY,
             reason,
@@ -187,7 +220,7 @@ impl Site {
             _ => Refusal::failed(error),
         })?;
         // Written at once: it is what the run is begun by, and the run has its page before its process has got so far.
-        let mut words = vec!["run".to_owned(), form.preset.clone()];
+        let mut words = vec!["run".to_owned(), form.origin()];
         words.extend(overrides.into_iter().flat_map(|assignment| ["--set".to_owned(), assignment]));
         let command = fedcote_support::command(words);
         let started = ScenarioFile::write(&path, &scenario, &command)

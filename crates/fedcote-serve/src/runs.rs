@@ -1,5 +1,6 @@
 //! The runs in the folder: what they are and how far.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
@@ -7,9 +8,12 @@ use std::time::UNIX_EPOCH;
 use fedcote_sim::comparison::RunId;
 use fedcote_sim::folder::{self, Lock, ScenarioFile, Standing, State};
 use fedcote_sim::scenario::General;
+use fedcote_sim::summary::{Spread, Summary};
 use serde::Serialize;
+use toml::Table;
 
 use crate::children::Children;
+use crate::reply::Refusal;
 use crate::root::Root;
 
 /// No scenario is longer.
@@ -21,6 +25,25 @@ const MOST_RUNS: usize = 1000;
 pub fn general(root: &Root, run: &Path) -> Option<General> {
     let text = root.read(&run.join(ScenarioFile::FILE), MOST_SCENARIO)?;
     ScenarioFile::parse(&text).general
+}
+
+/// Every setting of a run by its dotted name, in words.
+pub fn settings(root: &Root, run: &Path) -> Result<BTreeMap<String, String>, Refusal> {
+    fn flatten(prefix: &str, table: &Table, found: &mut BTreeMap<String, String>) {
+        for (key, value) in table {
+            let name = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+            match value {
+                toml::Value::Table(inner) => flatten(&name, inner, found),
+                other => drop(found.insert(name, other.to_string())),
+            }
+        }
+    }
+    let text = root.read(&run.join(ScenarioFile::FILE), MOST_SCENARIO);
+    let table = text.and_then(|text| text.parse::<Table>().ok());
+    let table = table.ok_or_else(|| Refusal::missing("scenario.toml cannot be read"))?;
+    let mut found = BTreeMap::new();
+    flatten("", &table, &mut found);
+    Ok(found)
 }
 
 /// How far a run of a run folder is; links are not followed.
@@ -38,7 +61,7 @@ pub fn is_running(root: &Root, out: &Path) -> bool {
 /// The state of a run folder.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Status {
-    /// `running`, `finished`, `stopped` or `failed`.
+    /// `running`, `finished`, `stopped`, `failed`, `damaged` or `deleted`.
     pub state: &'static str,
     /// Whether it can be stopped from here.
     pub own: bool,
@@ -55,13 +78,34 @@ impl Status {
         let running = own || taken || states.contains(&State::Running);
         let finished = states.iter().all(|state| state.has_ended());
         let message = child.and_then(|child| child.message).filter(|_| !running && !finished);
+        let damaged = states.iter().filter(|state| **state == State::Damaged).count();
         let state = match (running, finished, &message) {
             (true, ..) => "running",
             (_, true, _) => "finished",
+            _ if damaged > 0 => "damaged",
             (_, _, Some(_)) => "failed",
             _ => "stopped",
         };
+        let damage = || {
+            let runs = if damaged == 1 { "run has" } else { "runs have" };
+            format!(
+                "{damaged} {runs} a damaged finished.json; `fedcote run --resume` begins them anew."
+            )
+        };
+        let message = message.or_else(|| (state == "damaged").then(damage));
         Self { state, own, message }
+    }
+
+    /// Of a run folder that is not there any more.
+    pub fn deleted() -> Self {
+        let message = Some("The folder of this run is gone.".to_owned());
+        Self { state: "deleted", own: false, message }
+    }
+
+    /// Of a run folder whose scenario cannot be understood.
+    pub fn unreadable() -> Self {
+        let reason = "scenario.toml cannot be read: it is damaged, or not a scenario.";
+        Self { state: "damaged", own: false, message: Some(reason.to_owned()) }
     }
 }
 
@@ -72,12 +116,47 @@ pub struct Listed {
     #[serde(flatten)]
     status: Status,
     #[serde(flatten)]
-    general: General,
+    general: Option<General>,
+    /// The scheme that ended with the highest accuracy, if the summary is there.
+    best: Option<Best>,
+    /// Seconds of computation, over all runs of a summary.
+    seconds: Option<f64>,
+    /// Seconds since 1970 at which it was begun.
+    begun: u64,
     /// Rounds played, over all schemes and seeds.
     done: u64,
     total: u64,
     /// Seconds since 1970 of the last change.
     changed: u64,
+}
+
+/// What a comparison came to.
+#[derive(Debug, Serialize)]
+struct Best {
+    name: String,
+    mean: f64,
+    std: f64,
+}
+
+/// No summary of a run that the page lists is longer.
+const MOST_SUMMARY: u64 = 4 << 20;
+
+/// The best scheme and the time, by `summary.json`.
+fn outcome(root: &Root, run: &Path) -> (Option<Best>, Option<f64>) {
+    let text = root.read(&run.join("summary.json"), MOST_SUMMARY);
+    let Some(summary) = text.and_then(|text| serde_json::from_str::<Summary>(&text).ok()) else {
+        return (None, None);
+    };
+    let competing = summary.schemes.iter().filter(|scheme| !scheme.reference);
+    let accuracies = competing.filter_map(|scheme| Some((scheme, scheme.test_accuracy?)));
+    let best = accuracies.max_by(|(_, one), (_, two)| one.mean.total_cmp(&two.mean));
+    let seconds = summary
+        .schemes
+        .iter()
+        .filter_map(|scheme| scheme.seconds.map(|seconds| seconds.mean * scheme.seeds as f64));
+    let best =
+        best.map(|(scheme, Spread { mean, std })| Best { name: scheme.name.clone(), mean, std });
+    (best, Some(seconds.sum::<f64>()).filter(|sum| *sum > 0.0))
 }
 
 /// All runs, the latest first.
@@ -94,9 +173,24 @@ pub fn list(root: &Root, children: &Children) -> Vec<Listed> {
 
 fn one(root: &Root, name: &str, children: &Children) -> Option<Listed> {
     let run = root.run(name)?;
-    let general = general(root, &run)?;
+    let begun = changed(&run.join(ScenarioFile::FILE));
+    let mut changed = begun;
+    let Some(general) = general(root, &run) else {
+        let (name, status) = (name.to_owned(), Status::unreadable());
+        let (general, best, seconds) = (None, None, None);
+        return Some(Listed {
+            name,
+            status,
+            general,
+            best,
+            seconds,
+            begun,
+            done: 0,
+            total: 0,
+            changed,
+        });
+    };
     let taken = Lock::is_taken(&run);
-    let mut changed = changed(&run.join(ScenarioFile::FILE));
     let (mut done, mut states) = (0, Vec::new());
     for id in general.runs() {
         changed = changed.max(self::changed(&id.folder(&run).join("metrics.jsonl")));
@@ -106,10 +200,12 @@ fn one(root: &Root, name: &str, children: &Children) -> Option<Listed> {
     }
     let total = u64::from(general.rounds) * states.len() as u64;
     let status = Status::of(name, taken, &states, children);
-    Some(Listed { name: name.to_owned(), status, general, done, total, changed })
+    let (best, seconds) = outcome(root, &run);
+    let (name, general) = (name.to_owned(), Some(general));
+    Some(Listed { name, status, general, best, seconds, begun, done, total, changed })
 }
 
-fn changed(path: &Path) -> u64 {
+pub(crate) fn changed(path: &Path) -> u64 {
     let time = fs::symlink_metadata(path).and_then(|data| data.modified()).ok();
     time.and_then(|time| time.duration_since(UNIX_EPOCH).ok()).map_or(0, |since| since.as_secs())
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use fedcote_plot::theme;
 use fedcote_sim::comparison::RunId;
-use fedcote_sim::folder::{self, Clients, Finished, Lock, News, State};
+use fedcote_sim::folder::{self, Clients, Finished, Lock, News, ScenarioFile, State};
 use fedcote_sim::scenario::General;
 use serde_json::json;
 
@@ -103,8 +103,20 @@ impl Tail {
                 .into_iter()
                 .map(|style| json!([style.colour(), style.dash()]))
                 .collect();
-            events.push(("scenario", json!({ "general": general, "styles": styles }).to_string()));
+            let begun = runs::changed(&self.path.join(ScenarioFile::FILE));
+            let data = json!({ "general": general, "styles": styles, "begun": begun });
+            events.push(("scenario", data.to_string()));
             self.general = Some(general);
+        }
+        let there = self.root.plain_file(&self.path.join(ScenarioFile::FILE));
+        if !there || self.general.is_none() {
+            let status = if there { Status::unreadable() } else { Status::deleted() };
+            if self.status.as_ref() != Some(&status) {
+                events.push(("status", json!(status).to_string()));
+                self.status = Some(status);
+            }
+            log.add(events);
+            return false;
         }
         let Some(general) = self.general.clone() else { return false };
         let mut more = false;

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use crate::Error;
 use crate::context::Context;
 use crate::folder::{self, Finished, Lock, RunFolder, ScenarioFile, found};
-pub use crate::plan::{RunId, Shard, plan};
+pub use crate::plan::{MAX_SEED, RunId, Seeds, Shard, plan};
 use crate::remote::{self, Remote};
 use crate::report::RoundReport;
 use crate::runner::Runner;

@@ -1,5 +1,7 @@
 //! Which runs a comparison has, and which of them one of several workers plays.
 
+use std::str::FromStr;
+
 use crate::scenario::{General, Scenario};
 
 /// Which run: a scheme and a seed.
@@ -23,6 +25,45 @@ impl General {
             self.schemes.iter().map(move |scheme| RunId { scheme: scheme.clone(), seed })
         };
         self.seeds.iter().flat_map(of_seed).collect()
+    }
+}
+
+/// The largest seed: the largest whole number of a scenario file.
+pub const MAX_SEED: u64 = i64::MAX as u64;
+/// Seeds that one command takes.
+const MOST_SEEDS: u64 = 1000;
+
+/// Seeds in the order given, none of them twice; written as in `1,3` or `1-5`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seeds(pub Vec<u64>);
+
+impl FromStr for Seeds {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parse = |part: &str| part.parse().ok().filter(|seed| *seed <= MAX_SEED);
+        let mut seeds = Vec::new();
+        for part in text.split(',') {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            let (Some(first), Some(last)) = (parse(first), parse(last)) else {
+                return Err(format!(
+                    "must be seeds from 0 to {MAX_SEED}, as in 1,3 or 1-5, is `{text}`"
+                ));
+            };
+            if first > last {
+                return Err(format!("{first}-{last} is not a range: it starts after its end"));
+            }
+            if last - first >= MOST_SEEDS - seeds.len() as u64 {
+                return Err(format!("must be at most {MOST_SEEDS} seeds, is `{text}`"));
+            }
+            for seed in first..=last {
+                if seeds.contains(&seed) {
+                    return Err(format!("{seed} is given twice"));
+                }
+                seeds.push(seed);
+            }
+        }
+        Ok(Self(seeds))
     }
 }
 
@@ -103,6 +144,31 @@ mod tests {
         }
         for wrong in ["0/3", "4/3", "1", "a/b", "1/0", ""] {
             assert!(wrong.parse::<Shard>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn seeds_are_lists_and_ranges() {
+        for (text, seeds) in
+            [("7", vec![7]), ("1-3", vec![1, 2, 3]), ("4,1-2", vec![4, 1, 2]), ("0", vec![0])]
+        {
+            assert_eq!(text.parse(), Ok(Seeds(seeds)));
+        }
+        assert_eq!("1-1000".parse::<Seeds>().map(|seeds| seeds.0.len()), Ok(1000));
+        for (text, reason) in [
+            ("", "as in 1,3 or 1-5"),
+            ("1,", "as in 1,3 or 1-5"),
+            ("-1", "as in 1,3 or 1-5"),
+            ("1.5", "as in 1,3 or 1-5"),
+            ("18446744073709551614", "as in 1,3 or 1-5"),
+            ("1-99999999999", "at most 1000"),
+            ("1-1000,2000", "at most 1000"),
+            ("0-9223372036854775807", "at most 1000"),
+            ("3-1", "starts after its end"),
+            ("1-3,2", "2 is given twice"),
+        ] {
+            let told = text.parse::<Seeds>().unwrap_err();
+            assert!(told.contains(reason), "{text}: {told}");
         }
     }
 }

@@ -181,6 +181,7 @@ impl Browser {
             "ArrowLeft" => 37,
             "ArrowRight" => 39,
             "Tab" => 9,
+            "Enter" => 13,
             _ => panic!("no code for {key}"),
         };
         for kind in ["rawKeyDown", "keyUp"] {

@@ -1,6 +1,10 @@
 //! The pages in a real browser. Needs Chromium, hence ignored unless asked for: `cargo xtask test browser`.
 
 mod chromium;
+mod folder;
+mod live;
+mod look;
+mod runs;
 mod screenshots;
 mod server;
 
@@ -72,7 +76,7 @@ fn a_run_is_started_watched_stopped_resumed_and_scrubbed() {
     // Curves grow, and clients fail.
     let before = number(&mut browser, &points("fedcote"));
     browser.wait(&format!("{} > {before} + 2", points("fedcote")));
-    browser.wait("document.querySelector('#map [data-fate=failed]') && document.querySelector('#map [data-fate=arrived]')");
+    browser.wait("document.querySelector('#map [data-fate=failed]') && document.querySelector('#map :is([data-fate=arrived], [data-fate=partly])')");
     // Reloaded in the middle, all of it is there again.
     let before = number(&mut browser, &points("fedcote"));
     browser.reload();
@@ -104,11 +108,11 @@ fn a_run_is_started_watched_stopped_resumed_and_scrubbed() {
         serde_json::from_value(list).unwrap()
     };
     let arrived = of("arrived");
-    browser.wait(&format!(
-        "document.querySelectorAll('#map [data-fate=arrived]').length === {}",
-        arrived.len()
-    ));
-    assert_eq!(marked(&mut browser, "arrived"), arrived);
+    let came = ":is([data-fate=arrived], [data-fate=partly])";
+    browser.wait(&format!("document.querySelectorAll('#map {came}').length === {}", arrived.len()));
+    let mut all = [marked(&mut browser, "arrived"), marked(&mut browser, "partly")].concat();
+    all.sort();
+    assert_eq!(all, arrived);
     let failed: Vec<u64> = of("selected").into_iter().filter(|c| !arrived.contains(c)).collect();
     assert_eq!(marked(&mut browser, "failed"), failed);
 
@@ -244,6 +248,12 @@ fn the_playground_says_what_the_command_says() {
     browser.wait("!document.getElementById('problem').hidden");
     browser.eval("document.getElementById('reliable').click()");
     browser.wait("document.getElementById('problem').hidden");
+    // Shared by its address.
+    browser.wait(settled);
+    let before = browser.text("document.getElementById('document').textContent");
+    browser.reload();
+    browser.wait(settled);
+    assert_eq!(browser.text("document.getElementById('document').textContent"), before);
     assert!(browser.problems().iter().all(|problem| problem.contains("422")));
 }
 
@@ -271,7 +281,7 @@ fn pages_fit_phones_and_follow_light_and_dark() {
     for (path, ready) in [
         (
             "/",
-            "document.querySelectorAll('#runs li').length === 1 && document.querySelector('#preset option')",
+            "document.querySelectorAll('#runs tbody tr').length === 1 && document.querySelector('#preset option')",
         ),
         ("/playground", "document.querySelector('#mix svg')"),
         (

@@ -34,7 +34,7 @@ fn screenshots() {
         (
             "runs",
             address(""),
-            "document.querySelectorAll('#runs li').length === 1 && document.querySelector('#preset option')",
+            "document.querySelectorAll('#runs tbody tr').length === 1 && document.querySelector('#preset option')",
         ),
         (
             "page",

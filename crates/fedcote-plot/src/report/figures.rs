@@ -208,7 +208,10 @@ fn loss(
     lines.tail = tail_of(run);
     lines.bands = lines.series.len() <= MANY;
     (!lines.series.is_empty()).then(|| {
-        let caption = format!("{title}, mean over seeds. Shaded: the tail.");
+        // An axis that spans more than a factor of ten is logarithmic: the words say so.
+        let (low, high) = lines.y_range();
+        let axis = if low > 0.0 && high > 10.0 * low { " Logarithmic axis." } else { "" };
+        let caption = format!("{title}, mean over seeds. Shaded: the tail.{axis}");
         Figure::new(id, &caption, |width| {
             figure(&format!("{title} over rounds"), &[&lines], 1, width)
         })
@@ -320,8 +323,10 @@ fn arrivals(run: &Run) -> Option<Figure> {
     lines.x_label = "round".into();
     lines.bands = false;
     lines.series.iter().any(|one| one.points.len() > 2).then(|| {
-        let caption =
-            format!("Uploads that arrived, running mean of {} rounds.", (run.rounds / 25).max(1));
+        let caption = match (run.rounds / 25).max(1) {
+            1 => "Uploads that arrived, mean over seeds.".to_owned(),
+            rounds => format!("Uploads that arrived, running mean of {rounds} rounds."),
+        };
         Figure::new("arrivals-over-rounds", &caption, |width| {
             figure("Arrivals over rounds", &[&lines], 1, width)
         })

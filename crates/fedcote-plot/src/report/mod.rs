@@ -3,6 +3,7 @@
 mod clients;
 mod figures;
 mod page;
+mod script;
 pub mod sweep;
 
 use std::fs;
@@ -11,6 +12,7 @@ use std::path::{Path, PathBuf};
 use fedcote_sim::summary::Spread;
 
 pub use figures::{Figure, figures};
+pub use script::{MODULES, policy, series};
 
 use crate::Error;
 use crate::folder::{Run, Scheme};

@@ -6,7 +6,7 @@ use fedcote_sim::statistics::verdict;
 use fedcote_support::quoted;
 
 use super::figures::{Figure, accuracy_lines, dynamic, figures, tail_dots};
-use super::{names, table};
+use super::{names, script, table};
 use crate::folder::Run;
 use crate::panel::{Panel, figure};
 use crate::svg::Escaped;
@@ -30,6 +30,12 @@ pub(super) fn html(runs: &[Run]) -> String {
     };
     let mut contents = vec![("summary".to_owned(), "Summary".to_owned(), 0)];
     let mut body = summary(runs, &names);
+    contents.push(("explore".to_owned(), "Explore".to_owned(), 0));
+    // Shown by the script; without one, the figures below have the same curves.
+    body.push_str(
+        "<section id=\"explore-section\" aria-labelledby=\"explore\" hidden><h2 id=\"explore\">Explore</h2>\
+         <div id=\"chart\"></div></section>",
+    );
     for (index, (run, name)) in runs.iter().zip(&names).enumerate() {
         let several = runs.len() > 1;
         let prefix = if several { format!("run{}-", index + 1) } else { String::new() };
@@ -41,6 +47,13 @@ pub(super) fn html(runs: &[Run]) -> String {
         }
         one(run, &prefix, usize::from(several), &mut body, &mut contents);
     }
+    let _ = write!(
+        body,
+        "<script type=\"application/json\" id=\"chart-data\">{}</script><script type=\"module\">{}</script>",
+        // Nothing in it may end the element.
+        script::series(runs).to_string().replace('<', "\\u003c"),
+        *script::SCRIPT
+    );
     let facts = if let [run] = runs { facts(run) } else { String::new() };
     shell(&title, &facts, &contents, &body, runs.len() > 1)
 }
@@ -58,13 +71,14 @@ pub(super) fn shell(
         out,
         "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none';style-src 'unsafe-inline';font-src data:\">\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">\
          <title>{title}</title><style>{}{}{}</style></head><body>\
          <a class=\"skip\" href=\"#summary\">Skip to the summary</a><header><h1>{title}</h1>",
         theme::css(),
         font::css(),
         super::STYLE,
         title = Escaped(title),
+        policy = script::policy(),
     );
     out.push_str(facts);
     out.push_str("</header><nav aria-label=\"Contents\"><ul>");
@@ -120,12 +134,17 @@ fn summary(runs: &[Run], names: &[String]) -> String {
         }
     }
     let sets = runs.iter().flat_map(|run| run.instructions.clone()).collect();
+    for reason in runs.iter().flat_map(|run| &run.damaged) {
+        let _ = write!(out, "<p><strong>Left out:</strong> {}.</p>", Escaped(reason));
+    }
     if let Some(warning) = fedcote_sim::summary::mixed(&sets) {
         let _ = write!(out, "<p><strong>Note:</strong> {}.</p>", Escaped(&warning));
     }
     let _ = write!(
         out,
-        "<div class=\"scroll\" role=\"region\" aria-label=\"Summary table\" tabindex=\"0\">{}</div>",
+        "<div class=\"scroll\" role=\"region\" aria-label=\"Summary table\" tabindex=\"0\">{}</div>\
+         <p class=\"facts\">The tail is the last fifth of the rounds, at most 100. The swing is the standard deviation of the accuracies \
+         within the tail. Rounds to 90 % count until the mean of the last ten rounds passes that.</p>",
         table.html()
     );
     if let [run] = runs {

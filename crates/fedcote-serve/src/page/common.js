@@ -1,31 +1,6 @@
-// What the pages share: elements, requests, numbers.
+// What the pages share: requests, problems, numbers.
 
-const SVG = "http://www.w3.org/2000/svg";
-
-/** An HTML element with properties and children; texts are never read as HTML. */
-export function html(tag, properties = {}, ...children) {
-  const element = document.createElement(tag);
-  for (const [key, value] of Object.entries(properties)) {
-    if (key in element && key !== "for" && key !== "role") element[key] = value;
-    else element.setAttribute(key, value);
-  }
-  element.append(...children);
-  return element;
-}
-
-/** An SVG element with attributes and children. */
-export function svg(tag, attributes = {}, ...children) {
-  const element = document.createElementNS(SVG, tag);
-  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-  element.append(...children);
-  return element;
-}
-
-/** A figure that says in words what it shows. */
-export function figure(width, height, description, ...children) {
-  const box = { class: "fig", viewBox: `0 0 ${width} ${height}`, width, height };
-  return svg("svg", { ...box, role: "img", "aria-label": description }, ...children);
-}
+export { figure, html, number, svg, ticks } from "/assets/dom.js";
 
 export const find = (id) => document.getElementById(id);
 
@@ -45,34 +20,61 @@ export async function ask(address, body) {
 
 /** Shows a problem, or hides it. */
 export function complain(text, element = find("problem")) {
-  element.textContent = text ?? "";
+  if (element.textContent !== (text ?? "")) element.textContent = text ?? "";
   element.hidden = !text;
 }
 
-export const percent = (share, digits = 1) => (share === undefined || share === null ? "–" : `${(100 * share).toFixed(digits)} %`);
-
-/** A small number, readable. */
-export function small(value) {
-  if (value === undefined || value === null) return "–";
-  if (value < 1e-9) return "0";
-  return value >= 0.01 ? value.toFixed(3) : value.toExponential(1);
+/** Puts a text where it is not there already: what is read aloud is read once. */
+export function put(id, text) {
+  if (find(id).textContent !== text) find(id).textContent = text;
 }
+
+export const percent = (share, digits = 1) => (share === undefined || share === null ? "–" : `${(100 * share).toFixed(digits)} %`);
 
 export const plural = (count, one) => `${count.toLocaleString("en")} ${one}${count === 1 ? "" : "s"}`;
 
 /** The names of labels 0, 1, …: short, the same everywhere. */
 export const labelName = (index) => String(index);
 
-/** Runs a function at the next frame, once however often it is called before. */
-export function coalesced(draw) {
+/** A time span in words. */
+export function span(seconds) {
+  if (!Number.isFinite(seconds)) return "–";
+  if (seconds < 90) return `${Math.max(1, Math.round(seconds))} s`;
+  if (seconds < 5400) return `${Math.round(seconds / 60)} min`;
+  if (seconds < 172800) return `${(seconds / 3600).toFixed(1)} h`;
+  return `${Math.round(seconds / 86400)} days`;
+}
+
+/** Day and time of a number of seconds since 1970. */
+export const when = (seconds) => new Date(1000 * seconds).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
+
+/** What the address asks for, and how to change it without a new page. */
+export const address = {
+  get: (key) => new URLSearchParams(location.search).get(key),
+  set(values) {
+    const words = new URLSearchParams(location.search);
+    for (const [key, value] of Object.entries(values)) {
+      if (value === null || value === undefined || value === "") words.delete(key);
+      else words.set(key, value);
+    }
+    const text = words.toString();
+    if (text !== location.search.slice(1)) history.replaceState(null, "", location.pathname + (text ? `?${text}` : ""));
+  },
+};
+
+/** Runs a function at the next frame, once however often it is called before; `pause` is how long to wait at least. */
+export function coalesced(draw, pause = () => 0) {
   let waiting = false;
-  return () => {
-    if (waiting) return;
-    waiting = true;
+  const now = () =>
     requestAnimationFrame(() => {
       waiting = false;
       draw();
     });
+  return () => {
+    if (waiting) return;
+    waiting = true;
+    if (pause()) setTimeout(now, pause());
+    else now();
   };
 }
 
@@ -91,14 +93,4 @@ export function latest(work) {
     }
     busy = false;
   };
-}
-
-/** Round numbers between two bounds, about so many. */
-export function ticks(low, high, count) {
-  const rough = (high - low) / Math.max(1, count);
-  const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].map((factor) => factor * power).find((size) => size >= rough * 0.999) ?? power;
-  const found = [];
-  for (let at = Math.ceil(low / step - 1e-9); at * step <= high + 1e-9 * step; at++) found.push(+(at * step).toPrecision(12));
-  return found;
 }

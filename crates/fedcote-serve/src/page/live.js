@@ -1,19 +1,41 @@
 // One run as it happens: events in, figures out.
 
-import { ask, coalesced, complain, find, html, latest, percent, plural, small } from "/assets/common.js";
-import { curves, labelBars } from "/assets/figures.js";
+import { address, ask, coalesced, complain, find, html, latest, number, percent, plural, put, span, when } from "/assets/common.js";
+import { Chart } from "/assets/chart.js";
+import { horizon } from "/assets/series.js";
+import { showClient } from "/assets/client.js";
+import { labelBars } from "/assets/figures.js";
 import { NetworkMap } from "/assets/map.js";
-import { State } from "/assets/state.js";
+import { State, count } from "/assets/state.js";
+import { strip } from "/assets/strip.js";
 
 const name = decodeURIComponent(location.pathname.split("/").pop());
 const base = `/api/runs/${encodeURIComponent(name)}`;
 const state = new State();
-const map = new NetworkMap(find("map"));
-/** What is looked at; `round` null follows the run. */
-const view = { scheme: null, chosen: false, seed: null, round: null, places: [], placed: null };
+const chart = new Chart(find("accuracy"), ({ measure, axis, hidden }) => address.set({ measure, axis, hide: hidden.join(",") }));
+/** What is looked at: `round` null is the last one; `follow` goes along with the run that grows. */
+const asked = (key) => address.get(key);
+const view = {
+  scheme: asked("scheme"),
+  seed: asked("seed") === null ? null : Number(asked("seed")),
+  round: asked("round") === null ? null : Number(asked("round")),
+  client: asked("client"),
+  follow: asked("scheme") === null && asked("seed") === null && asked("round") === null,
+  places: [],
+  placed: null,
+};
+Object.assign(chart.view, { measure: asked("measure") ?? "test_accuracy", axis: asked("axis") ?? "round", hidden: asked("hide")?.split(",") ?? [] });
+const map = new NetworkMap(find("map"), (client) => look({ client: client === view.client ? null : client }));
 
 const key = () => `${view.scheme}/${view.seed}`;
-const shown = () => view.round ?? Math.max(1, state.runs.get(key())?.rounds.length ?? 1);
+const shown = () => Math.max(1, view.round ?? state.runs.get(key())?.rounds.length ?? 1);
+
+/** Looks at something else, and says so in the address. */
+function look(change) {
+  Object.assign(view, change);
+  address.set(view.follow ? { scheme: null, seed: null, round: null, client: view.client } : { scheme: view.scheme, seed: view.seed, round: view.round, client: view.client });
+  draw();
+}
 
 /** Fills a select without losing what was picked. */
 function options(select, values, picked) {
@@ -22,63 +44,84 @@ function options(select, values, picked) {
   select.value = picked;
 }
 
-/** The scheme to begin with: FedCote if it is there and has begun. */
+/** Follows the run that grows; otherwise begins with FedCote, if it has begun. */
 function pick() {
   const { schemes, seeds } = state.general;
-  const begun = (scheme) => state.runs.get(`${scheme}/${view.seed}`)?.rounds.length;
+  const growing = view.follow ? state.growing(key()) : null;
+  if (growing) {
+    const cut = growing.lastIndexOf("/");
+    [view.scheme, view.seed] = [growing.slice(0, cut), Number(growing.slice(cut + 1))];
+  }
   if (!seeds.includes(view.seed)) view.seed = seeds[0];
-  if (!schemes.includes(view.scheme) || !view.chosen) {
+  const begun = (scheme) => state.runs.get(`${scheme}/${view.seed}`)?.rounds.length;
+  if (!schemes.includes(view.scheme) || (view.follow && !begun(view.scheme))) {
     const fresh = schemes.includes("fedcote") ? "fedcote" : schemes[0];
     view.scheme = begun(fresh) ? fresh : (schemes.find(begun) ?? fresh);
   }
 }
 
-let told = "";
-
 function head() {
   const { schemes, seeds, rounds, clients, selected } = state.general;
-  find("facts").textContent = `${plural(schemes.length, "scheme")} · ${plural(seeds.length, "seed")} · ${plural(rounds, "round")} · ${plural(clients, "client")}, ${plural(selected, "draw")} a round`;
+  const begun = state.begun ? ` · started ${when(state.begun)}` : "";
+  put("facts", `${plural(schemes.length, "scheme")} · ${plural(seeds.length, "seed")} · ${plural(rounds, "round")} · ${plural(clients, "client")}, ${plural(selected, "draw")} a round${begun}`);
   const now = state.status;
-  const word = now ? { running: now.own ? "running" : "running elsewhere", finished: "finished", stopped: "stopped", failed: "failed" }[now.state] : "";
-  if (find("state").textContent !== word) {
-    find("state").textContent = word;
-    find("state").className = `state ${now?.state ?? ""}`;
-  }
-  find("stop").hidden = !(now?.state === "running" && now.own);
-  find("resume").hidden = !["stopped", "failed"].includes(now?.state);
+  const word = now?.state ?? "";
+  put("state", word);
+  find("state").className = `state ${word}`;
+  find("stop").hidden = !(word === "running" && now.own);
+  find("resume").hidden = !["stopped", "failed"].includes(word);
   const notices = [now?.message, ...state.notices].filter(Boolean).join(" ");
-  if (notices !== told) complain((told = notices) || null);
+  complain(notices || told || null);
   document.title = `${name} · ${word} · FedCote`;
+}
+
+/** How far all runs are, how fast, and how long it takes still. */
+function pace() {
+  const { done, total } = state.progress();
+  const share = total ? done / total : 0;
+  find("progress").value = share;
+  const words = [`${Math.floor(100 * share)} %`, `${done.toLocaleString("en")} of ${plural(total, "round")} over all runs`];
+  if (state.status?.state === "running") {
+    const rate = state.rate(Date.now());
+    if (rate > 0) words.push(`${number(rate)} rounds a second`, `about ${span((total - done) / rate)} left`);
+  }
+  put("pace", words.join(" · "));
 }
 
 function scrubber() {
   const { rounds } = state.general;
   const slider = find("round");
-  slider.max = Math.max(1, state.last);
+  const [at, running] = [shown(), state.status?.state === "running"];
+  slider.max = horizon(rounds, state.last);
   slider.disabled = state.last === 0;
-  slider.value = shown();
-  slider.setAttribute("aria-valuetext", `round ${shown()} of ${rounds}`);
-  find("shown").textContent = state.last ? `${shown()} of ${rounds}` : "–";
-  find("follow").setAttribute("aria-pressed", String(view.round === null));
+  slider.value = at;
+  slider.setAttribute("aria-valuetext", `round ${at} of ${rounds}`);
+  put("shown", state.last ? `${at} of ${rounds}` : "–");
+  find("follow").hidden = !running;
+  find("follow").setAttribute("aria-pressed", String(view.follow));
+  find("play").hidden = state.last === 0 || (running && view.follow);
+  put("play", playing ? "Pause" : "Play");
   options(find("scheme"), state.general.schemes, view.scheme);
   options(find("seed"), state.general.seeds, view.seed);
 }
 
-function accuracy() {
-  const { schemes, rounds } = state.general;
-  const lines = schemes.map((scheme, at) => ({ name: scheme, style: state.styles[at], points: state.curve(scheme), emphasised: scheme === view.scheme }));
-  const width = Math.max(280, find("accuracy").clientWidth);
-  find("accuracy").replaceChildren(curves(width, Math.round(Math.min(340, 0.62 * width)), lines, rounds, state.last, shown()));
+function table() {
+  const { schemes, rounds, seeds } = state.general;
+  const spread = (found, write) => (found ? write(found.mean) + (found.deviation === null ? "" : ` ± ${write(found.deviation)}`) : "–");
   const rows = schemes.map((scheme, at) => {
     const runs = state.of(scheme);
     const done = runs.reduce((sum, run) => sum + run.rounds.length, 0);
-    const diverged = runs.some((run) => run.diverged) ? " (diverged)" : "";
+    const blown = runs.filter((run) => run.diverged).length;
     const swatch = html("span", { className: `swatch ${state.styles[at].join(" ")}`, "aria-hidden": "true" });
+    const over = (value) => state.over(scheme, shown(), value);
+    const accuracy = over((run) => run.last("test_accuracy", shown()));
     const cells = [
-      percent(state.mean(scheme, (run) => run.accuracy(shown())), 2) + diverged,
-      state.mean(scheme, (run) => run.upTo(shown()).arrivals)?.toFixed(2) ?? "–",
-      small(state.mean(scheme, (run) => run.divergence(shown()))),
-      `${done} / ${rounds * state.general.seeds.length}`,
+      spread(accuracy, (value) => percent(value, 2)),
+      spread(over((run) => run.mean("arrivals", shown())), (value) => value.toFixed(2)),
+      number(over((run) => run.mean("label_divergence_wanted", shown()))?.mean),
+      number(over((run) => run.mean("label_divergence_realised", shown()))?.mean),
+      `${accuracy?.count ?? 0} of ${seeds.length}${blown ? `, ${blown} diverged` : ""}`,
+      `${done} / ${rounds * seeds.length}`,
     ];
     const row = html("tr", {}, html("th", { scope: "row" }, swatch, scheme), ...cells.map((cell) => html("td", {}, cell)));
     row.dataset.scheme = scheme;
@@ -87,20 +130,29 @@ function accuracy() {
   find("table").tBodies[0].replaceChildren(...rows);
 }
 
+/** What the selections warn of; schemes that say the same stand together. */
+function warnings() {
+  const said = new Map();
+  for (const [run, { clients }] of state.runs) {
+    for (const text of clients?.warnings ?? []) said.set(text, (said.get(text) ?? new Set()).add(run.replace(/\/(?=[^/]*$)/, ", seed ")));
+  }
+  find("warnings-section").hidden = said.size === 0;
+  if (find("warnings").childElementCount === said.size) return;
+  find("warnings").replaceChildren(...[...said].map(([text, schemes]) => html("li", {}, `${[...schemes].join("; ")}: ${text}`)));
+}
+
 function labels() {
-  const element = find("labels");
+  const runs = state.general.schemes.map((scheme) => state.runs.get(`${scheme}/${view.seed}`));
+  const shares = runs.map((run) => (run?.clients ? run.labels(shown()) : null));
+  const most = Math.max(0, ...runs.flatMap((run) => run?.clients?.global_labels ?? []), ...shares.flatMap((mine) => mine ?? []));
   const panels = state.general.schemes.map((scheme, at) => {
-    const run = state.runs.get(`${scheme}/${view.seed}`);
-    const all = run?.clients?.global_labels;
-    const chi = run ? run.divergence(shown()) : undefined;
-    const title = html("h3", {}, scheme, " ", html("span", { className: "facts" }, `χ² ${small(chi)}`));
+    const all = runs[at]?.clients?.global_labels;
+    const title = html("h3", {}, scheme);
     if (!all) return html("div", {}, title, html("p", { className: "hint" }, "not begun"));
-    const mine = run.upTo(shown()).labels;
-    const words = all.map((share, label) => `label ${label}: ${percent(mine?.[label] ?? 0)} of ${percent(share)}`);
-    const bars = labelBars(280, 130, all, [{ shares: mine, style: state.styles[at][0] }], `Labels that took part with ${scheme} up to round ${shown()}. ${words.join("; ")}.`);
-    return html("div", {}, title, bars);
+    const words = all.map((share, label) => `label ${label}: ${percent(shares[at]?.[label] ?? 0)} of ${percent(share)}`);
+    return html("div", {}, title, labelBars(280, 130, all, [{ shares: shares[at], style: state.styles[at][0] }], `Labels that took part with ${scheme} up to round ${shown()}. ${words.join("; ")}.`, most));
   });
-  element.replaceChildren(...panels);
+  find("labels").replaceChildren(...panels);
 }
 
 const names = (clients, list) => list.map(([index, copies]) => (copies > 1 ? `${clients[index]?.id ?? index + 1} (${copies}×)` : (clients[index]?.id ?? String(index + 1)))).join(", ") || "nobody";
@@ -109,27 +161,24 @@ function round() {
   const run = state.runs.get(key());
   const clients = run?.clients?.clients;
   const now = run?.rounds[shown() - 1];
-  if (!clients || !now) {
-    const ended = run?.rounds.length ? `This run has ${plural(run.rounds.length, "round")} so far.` : "This run has not begun.";
-    find("round-text").textContent = ended;
-    if (!clients) map.clear();
-    view.placed = null;
-    return;
-  }
-  const drawn = new Map(now.selected);
-  const arrived = new Map(now.arrived);
-  const failed = now.selected.map(([client, copies]) => [client, copies - (arrived.get(client) ?? 0)]).filter(([, copies]) => copies > 0);
-  const again = now.attempts > 1 ? ` It took ${now.attempts} attempts until anything arrived.` : "";
-  const many = clients.length > 100;
-  const sum = (list) => list.reduce((total, [, copies]) => total + copies, 0);
-  const text = many
-    ? `Round ${now.round}: ${sum(now.selected)} draws, ${sum(now.arrived)} uploads arrived, ${sum(failed)} failed.${again}`
-    : `Round ${now.round}: arrived ${names(clients, now.arrived)}; failed ${names(clients, failed)}.${again}`;
-  find("round-text").textContent = text;
-  if (clients.length > 2000) return void map.element.replaceChildren(html("p", { className: "hint" }, "Too many clients to draw one by one."));
+  const every = state.general.clients;
+  const [selected, came] = [now?.selected ?? [], now?.arrived ?? []];
+  const [drawn, arrived] = [new Map(selected), new Map(came)];
+  const failed = selected.map(([client, copies]) => [client, copies - (arrived.get(client) ?? 0)]).filter(([, copies]) => copies > 0);
+  const again = now?.attempts > 1 ? ` It took ${now.attempts} attempts until anything arrived.` : "";
+  const text = !now
+    ? run?.rounds.length ? `${view.scheme}, seed ${view.seed} has ${plural(run.rounds.length, "round")} so far, round ${shown()} is not among them.` : `${view.scheme}, seed ${view.seed} has not begun.`
+    : every > 100
+      ? `Round ${now.round}: ${plural(count(selected), "draw")}, ${plural(count(came), "upload")} arrived, ${count(failed)} failed.${again}`
+      : `Round ${now.round}: arrived ${names(clients ?? [], came)}; failed ${names(clients ?? [], failed)}.${again}`;
+  put("round-text", text);
+  find("map").dataset.round = now?.round ?? "";
+  const told = `Map of ${view.scheme}, seed ${view.seed}. ${text}`;
+  if (every > 2000) return void map.drawMany(every, clients, drawn, arrived, told);
+  if (!clients) return void map.clear();
   if (view.placed !== key()) return void place();
   if (view.plan?.walks) walk();
-  map.draw(view.places, drawn, arrived, `Map of ${view.scheme}, seed ${view.seed}. ${text}`);
+  map.draw(view.places, drawn, arrived, told);
 }
 
 /** Fetches cell, stations and places when another run is looked at. */
@@ -164,6 +213,14 @@ const walk = latest(async () => {
   }
 });
 
+function client() {
+  const found = view.client && showClient(state.runs.get(key()), view.client, shown(), /memory|control|mifa|fedvarp|stale/.test(view.scheme));
+  if (!view.client) find("client-section").hidden = true;
+  find("no-client").hidden = !view.client;
+  if (document.activeElement !== find("client")) find("client").value = view.client ?? "";
+  find("client").toggleAttribute("aria-invalid", Boolean(view.client) && !found && Boolean(state.runs.get(key())?.clients));
+}
+
 let offered = "";
 
 /** What can be saved grows with the run. */
@@ -173,7 +230,7 @@ async function downloads() {
   if (offer === offered) return;
   offered = offer;
   const link = (file, text) => html("li", {}, html("a", { href: `/runs/${encodeURIComponent(name)}/${file}` }, text));
-  const items = [link("scenario.toml", "Scenario (TOML)")];
+  const items = [link("scenario.toml", "Scenario (TOML)"), html("li", {}, html("a", { href: `/?again=${encodeURIComponent(name)}#start` }, "Run again with changes"))];
   if (begun) {
     items.unshift(link("report.html", "Report"), link("summary.csv", "Summary (CSV)"), link("rounds.csv", "All rounds (CSV)"));
     const figures = await ask(`${base}/figures`).catch(() => []);
@@ -182,16 +239,25 @@ async function downloads() {
   find("downloads").replaceChildren(...items);
 }
 
+/** While a long run comes in, what is there already is shown now and then. */
 const draw = coalesced(() => {
-  if (!state.general) return;
+  if (!state.general) return void (state.status && complain(state.status.message ?? null));
   pick();
   head();
+  pace();
+  strip(state, key(), (chosen) => {
+    const cut = chosen.lastIndexOf("/");
+    look({ scheme: chosen.slice(0, cut), seed: Number(chosen.slice(cut + 1)), follow: false });
+  });
   scrubber();
-  accuracy();
+  chart.show(state.series(), state.general.rounds, state.last ? shown() : null, state.version);
+  table();
+  warnings();
   labels();
   round();
+  client();
   downloads();
-});
+}, () => (state.status ? 0 : 400));
 
 let source = null;
 let last = "";
@@ -227,36 +293,48 @@ document.addEventListener("visibilitychange", () => {
   source = null;
 });
 
+let told = null;
+
 async function tell(verb) {
-  complain(null);
+  told = null;
   find(verb).disabled = true;
   try {
     await ask(`${base}/${verb}`, {});
   } catch (error) {
-    complain(error.message);
+    told = error.message;
   }
   find(verb).disabled = false;
+  draw();
+}
+
+let playing = null;
+
+/** Plays the run round by round, or stops doing so. */
+function play() {
+  clearInterval(playing);
+  if (playing) {
+    playing = null;
+    return draw();
+  }
+  const end = () => state.runs.get(key())?.rounds.length ?? 1;
+  look({ follow: false, round: shown() >= end() ? 1 : shown() });
+  playing = setInterval(() => {
+    if (view.round === null || view.round >= end()) return play();
+    view.round++;
+    draw();
+  }, 160);
 }
 
 find("name").textContent = name;
 find("stop").addEventListener("click", () => tell("stop"));
 find("resume").addEventListener("click", () => tell("resume"));
-find("round").addEventListener("input", (event) => {
-  view.round = Number(event.target.value);
-  draw();
-});
-find("follow").addEventListener("click", () => {
-  view.round = view.round === null ? shown() : null;
-  draw();
-});
-find("scheme").addEventListener("change", (event) => {
-  view.scheme = event.target.value;
-  view.chosen = true;
-  draw();
-});
-find("seed").addEventListener("change", (event) => {
-  view.seed = Number(event.target.value);
-  draw();
-});
+find("play").addEventListener("click", play);
+find("round").addEventListener("input", (event) => look({ round: Number(event.target.value), follow: false }));
+find("follow").addEventListener("click", () => look(view.follow ? { follow: false, round: shown() } : { follow: true, round: null }));
+find("scheme").addEventListener("change", (event) => look({ scheme: event.target.value, follow: false }));
+find("seed").addEventListener("change", (event) => look({ seed: Number(event.target.value), follow: false }));
+find("client").addEventListener("change", (event) => look({ client: event.target.value.trim() || null }));
+find("no-client").addEventListener("click", () => look({ client: null }));
 addEventListener("resize", draw);
+setInterval(() => state.general && !document.hidden && state.status?.state === "running" && pace(), 1000);
 listen();

@@ -1,6 +1,6 @@
 // The map: cell and building, stations, clients where they are, and what became of their uploads.
 
-import { figure, svg } from "/assets/common.js";
+import { figure, html, svg } from "/assets/common.js";
 
 /** Units across: the enlarged building is drawn smaller, so that marks and names look alike. */
 const SIZES = { cell: 400, building: 270, ring: 400 };
@@ -34,17 +34,36 @@ class View {
     const box = { x: left, y: top, width: width * this.scale, height: depth * this.scale };
     parts.push(svg("rect", { class: "indoor", ...box }), svg("rect", { class: "line thin ink", ...box }));
     parts.push(svg("text", { class: "note", x: 6, y: this.size - 6 }, this.name === "building" ? "the building, enlarged" : `cell of ${plan.radius} m radius`));
+    const metres = [5, 10, 20, 50, 100, 200, 500, 1000].find((length) => length * this.scale > 45) ?? 1000;
+    const [right, base] = [this.size - 8, this.size - 10];
+    parts.push(svg("path", { class: "line thin ink", d: `M${right - metres * this.scale},${base - 5}V${base}H${right}V${base - 5}` }));
+    parts.push(svg("text", { class: "note", x: right, y: base - 9, "text-anchor": "end" }, `${metres} m`));
     return parts;
   }
 }
 
+/** What became of the uploads of a client: all, some or none arrived, or it was not drawn. */
+const fateOf = (copies, came) => (copies === 0 ? "idle" : came === 0 ? "failed" : came < copies ? "partly" : "arrived");
+
+/** A shape for each standard, as in the report. */
+const SHAPES = {
+  wifi24: "M-6,0A6,6 0 1 1 6,0A6,6 0 1 1 -6,0Z",
+  wifi5: "M-5.5,-5.5H5.5V5.5H-5.5Z",
+  "4g": "M0,-7.5L7,5.5H-7Z",
+  "5g": "M0,-7.5L7.5,0L0,7.5L-7.5,0Z",
+};
+const NAMES = { wifi24: "Wi-Fi 2.4 GHz", wifi5: "Wi-Fi 5 GHz", "4g": "4G", "5g": "5G" };
+
 export class NetworkMap {
-  constructor(element) {
+  /** `pick` is told the name of a client that is chosen. */
+  constructor(element, pick) {
     this.element = element;
+    this.pick = pick;
     this.clear();
   }
 
   clear() {
+    this.canvas = null;
     this.plan = undefined;
     this.views = [];
     this.element.replaceChildren();
@@ -67,8 +86,49 @@ export class NetworkMap {
       view.layer = svg("g");
       view.drawing = figure(view.size, view.size, "", ...view.ground(plan), view.links, view.layer, ...this.stations(view));
       view.drawing.classList.add(view.name);
+      view.drawing.setAttribute("role", "group");
       this.element.append(view.drawing);
     }
+    const standards = [...new Set(clients.map((client) => client.standard).filter((standard) => standard in SHAPES))];
+    if (standards.length) {
+      const item = (standard) => html("li", {}, figure(16, 16, NAMES[standard], svg("path", { class: "line ink", transform: "translate(8,8) scale(.9)", d: SHAPES[standard] })), NAMES[standard]);
+      this.element.append(html("ul", { className: "legend standards" }, ...standards.map(item)));
+    }
+  }
+
+  /** More clients than can be drawn one by one: a square each, row by row, on a canvas. */
+  drawMany(count, clients, drawn, arrived, description) {
+    const side = Math.ceil(Math.sqrt(count));
+    if (this.canvas?.dataset.count !== String(count)) {
+      this.clear();
+      const cell = Math.max(1, Math.floor(800 / side));
+      this.canvas = html("canvas", { width: side * cell, height: Math.ceil(count / side) * cell, className: "many", role: "img" });
+      Object.assign(this.canvas.dataset, { count, cell });
+      this.element.append(this.canvas);
+    }
+    const { canvas } = this;
+    const cell = Number(canvas.dataset.cell);
+    canvas.setAttribute("aria-label", description);
+    const looks = getComputedStyle(document.documentElement);
+    const colour = (name) => looks.getPropertyValue(`--fc-${name}`).trim();
+    const paint = canvas.getContext("2d");
+    const square = (index, fill) => {
+      paint.fillStyle = fill;
+      paint.fillRect((index % side) * cell, Math.floor(index / side) * cell, Math.max(1, cell * 0.9), Math.max(1, cell * 0.9));
+    };
+    paint.fillStyle = colour("outdoor");
+    paint.fillRect(0, 0, canvas.width, canvas.height);
+    if (clients) {
+      const steps = [0, 1, 2, 3, 4, 5].map((number) => colour(`f${number}`));
+      clients.forEach((client, index) => square(index, steps[step(client.failure)]));
+    }
+    const [good, bad] = [colour("good"), colour("bad")];
+    const bigger = Math.max(cell, 3);
+    for (const [index, copies] of drawn) {
+      paint.fillStyle = fateOf(copies, arrived.get(index) ?? 0) === "failed" ? bad : good;
+      paint.fillRect((index % side) * cell - (bigger - cell) / 2, Math.floor(index / side) * cell - (bigger - cell) / 2, bigger, bigger);
+    }
+    canvas.dataset.drawn = drawn.size;
   }
 
   stations(view) {
@@ -104,12 +164,20 @@ export class NetworkMap {
       const home = this.home({ x, y });
       const copies = drawn.get(index) ?? 0;
       const came = arrived.get(index) ?? 0;
-      const fate = copies === 0 ? "idle" : came > 0 ? "arrived" : "failed";
+      const fate = fateOf(copies, came);
       for (const view of this.views) if (view !== home) view.marks.get(index)?.remove(), view.marks.delete(index);
       let mark = home.marks.get(index);
       if (!mark) {
-        mark = svg("g", { class: "client-mark" }, svg("circle", { class: "ring", r: many ? 5 : 10 }), svg("circle", { class: "pin", r: many ? 3 : 6.5 }), svg("path", { class: "cross", d: "M-4,-4L4,4M-4,4L4,-4" }), svg("title"));
+        mark = svg("g", { class: "client-mark" }, svg("circle", { class: "ring", r: many ? 5 : 10 }), many ? svg("circle", { class: "pin", r: 3 }) : svg("path", { class: "pin", d: SHAPES[client.standard] ?? SHAPES.wifi24 }), svg("path", { class: "cross", d: "M-4,-4L4,4M-4,4L4,-4" }), svg("title"));
         if (!many) mark.append(svg("text", { class: "tick halo", x: 9, y: -8 }));
+        mark.addEventListener("click", () => this.pick(client.id));
+        if (!many) {
+          mark.setAttribute("tabindex", "0");
+          mark.setAttribute("role", "button");
+          mark.addEventListener("keydown", (event) => {
+            if (event.key === "Enter" || event.key === " ") this.pick(client.id), event.preventDefault();
+          });
+        }
         home.layer.append(mark);
         home.marks.set(index, mark);
       }
@@ -119,7 +187,9 @@ export class NetworkMap {
       mark.setAttribute("data-fate", fate);
       mark.setAttribute("data-client", client.id);
       mark.querySelector(".pin").setAttribute("class", `pin f${step(chance)}`);
-      mark.querySelector("title").textContent = `client ${client.id}: ${fate === "idle" ? "not drawn" : `drawn ${copies}×, ${came} arrived`}, fails with ${chance.toFixed(3)}`;
+      const words = `client ${client.id}: ${fate === "idle" ? "not drawn" : `drawn ${copies}×, ${came} arrived`}, fails with ${chance.toFixed(3)}`;
+      mark.querySelector("title").textContent = words;
+      mark.setAttribute("aria-label", words);
       const name = mark.querySelector("text");
       if (name) name.textContent = copies > 1 ? `${client.id} ×${copies}` : client.id;
       if (fate !== "idle" && !many) {

@@ -1,11 +1,29 @@
 // The playground: sliders in, the library's answer out.
 
-import { ask, complain, find, html, labelName, latest, percent, small } from "/assets/common.js";
+import { address, ask, complain, find, html, labelName, latest, number, percent, put } from "/assets/common.js";
 import { labelBars } from "/assets/figures.js";
 
 const LABELS = 5;
 const SAMPLES = 600;
 let failures = [0.1, 0.9, 0.05, 0.8, 0, 0.6, 0.3, 0.3, 0.1, 0.5, 0.2, 0.7, 0.1, 0, 0.4, 0.84, 0.2, 0.1, 0.6, 0.3];
+
+/** How long ago, on average, the server last heard a client that is drawn with this probability. */
+const age = (asked, fedcote, index) => 1 / (1 - (1 - fedcote.selection[index] * (1 - asked.clients[index].failure)) ** asked.selected);
+
+/** What the server does with what arrives, in a sentence. */
+const SERVER = {
+  plain: () => "The server averages what arrives in a round and forgets it; the label mix above is what it gets on average.",
+  memory: (asked, fedcote) => `The server averages the last update of every client by its share of the data: the mix is right once all were heard, whatever fails. ${ages(asked, fedcote)}`,
+  control: (asked, fedcote) => `As with memory, and clients correct their steps by what the server remembers of them. ${ages(asked, fedcote)}`,
+};
+
+function ages(asked, fedcote) {
+  const all = asked.clients.map((_, index) => age(asked, fedcote, index));
+  const never = all.filter((rounds) => !Number.isFinite(rounds)).length;
+  const heard = all.filter(Number.isFinite);
+  const oldest = heard.length ? Math.max(...heard) : null;
+  return `${oldest === null ? "" : `The oldest that it remembers is ${oldest.toFixed(1)} rounds old on average.`}${never ? ` ${never} client${never > 1 ? "s" : ""} would never be heard and stay unknown.` : ""}`;
+}
 
 /** Label counts of a client. */
 function counts(kind, index, clients) {
@@ -26,13 +44,16 @@ function counts(kind, index, clients) {
 function question() {
   const clients = Number(find("count").value);
   const kind = find("labels").value;
+  const server = find("server").value;
   return {
     selected: Number(find("draws").value),
+    ...(server === "plain" ? {} : { aim: "freshness" }),
+    ...(Number(find("threshold").value) === 0.85 ? {} : { threshold: Number(find("threshold").value) }),
     clients: Array.from({ length: clients }, (_, index) => ({ id: String(index + 1), labels: counts(kind, index, clients), failure: failures[index] })),
   };
 }
 
-const text = (asked) => `{"selected": ${asked.selected}, "clients": [\n${asked.clients.map((client) => `  ${JSON.stringify(client)}`).join(",\n")}]}`;
+const text = ({ selected, threshold, clients }) => `{"selected": ${selected}, ${threshold === undefined ? "" : `"threshold": ${threshold}, `}"clients": [\n${clients.map((client) => `  ${JSON.stringify(client)}`).join(",\n")}]}`;
 
 /** The rows of clients, made again when their number or labels change. */
 function rows(asked) {
@@ -79,21 +100,23 @@ function show(asked, answer) {
   const width = Math.max(280, find("mix").clientWidth);
   const series = [{ shares: fedavg?.labels, style: "c1" }, { shares: fedcote.labels, style: "c0" }];
   find("mix").replaceChildren(labelBars(width, 220, labels, series, `Label mix. ${words.join("; ")}.`));
-  const put = (id, value, shown) => {
+  const fill = (id, value, shown) => {
     find(id).textContent = shown;
     find(id).dataset.value = value ?? "";
   };
-  put("fedavg-divergence", fedavg?.label_divergence, small(fedavg?.label_divergence));
-  put("fedcote-divergence", fedcote.label_divergence, small(fedcote.label_divergence));
-  put("fedavg-arrivals", fedavg?.expected_arrivals, fedavg?.expected_arrivals.toFixed(2) ?? "–");
-  put("fedcote-arrivals", fedcote.expected_arrivals, fedcote.expected_arrivals.toFixed(2));
+  fill("fedavg-divergence", fedavg?.label_divergence, number(fedavg?.label_divergence));
+  fill("fedcote-divergence", fedcote.label_divergence, number(fedcote.label_divergence));
+  fill("fedavg-arrivals", fedavg?.expected_arrivals, fedavg?.expected_arrivals.toFixed(2) ?? "–");
+  fill("fedcote-arrivals", fedcote.expected_arrivals, fedcote.expected_arrivals.toFixed(2));
   const off = (mix) => Math.max(...labels.map((share, label) => Math.abs(mix[label] - share)));
   const verdict = !fedavg
     ? "Drawn by amount of data, no upload ever arrives."
     : off(fedavg.labels) < 0.005
       ? "Both get the mix of the data: failures do no harm here."
       : `FedAvg is off by up to ${percent(off(fedavg.labels))} of a label, FedCote by ${percent(off(fedcote.labels))}.`;
-  if (find("verdict").textContent !== verdict) find("verdict").textContent = verdict;
+  put("verdict", verdict);
+  put("server-text", SERVER[find("server").value](asked, fedcote));
+  document.body.classList.remove("stale");
   find("warnings").replaceChildren(...answer.warnings.map((warning) => html("li", {}, warning)));
 }
 
@@ -102,6 +125,13 @@ const compute = latest(async (asked, number) => {
     show(asked, await ask("/api/playground", asked));
     complain(null);
   } catch (error) {
+    // Numbers of another question would be wrong now.
+    document.body.classList.add("stale");
+    for (const cell of document.querySelectorAll("#numbers td, #clients b.selection, #clients b.appearance")) cell.textContent = "–";
+    find("mix").replaceChildren();
+    put("verdict", "");
+    put("server-text", "");
+    find("warnings").replaceChildren();
     complain(error.message);
   }
   document.body.dataset.answered = number;
@@ -115,7 +145,10 @@ function update() {
   const asked = question();
   find("count-out").textContent = asked.clients.length;
   find("draws-out").textContent = asked.selected;
+  find("threshold-out").textContent = Number(find("threshold").value).toFixed(2);
   find("document").textContent = text(asked);
+  put("command-flags", `${asked.aim ? ` --aim ${asked.aim}` : ""}`);
+  address.set({ clients: asked.clients.length, draws: asked.selected, labels: find("labels").value, server: find("server").value, threshold: find("threshold").value, fail: asked.clients.map((client) => Math.round(100 * client.failure)).join(".") });
   asked.clients.forEach((client, index) => {
     const row = find("clients").children[index];
     if (row) row.querySelector("output").textContent = client.failure.toFixed(2);
@@ -129,7 +162,27 @@ function rebuild() {
   update();
 }
 
+/** What the address says, as far as it makes sense. */
+function recall() {
+  for (const [id, key] of [["count", "clients"], ["draws", "draws"], ["labels", "labels"], ["server", "server"], ["threshold", "threshold"]]) {
+    const value = address.get(key);
+    const field = find(id);
+    if (value !== null && (field.type === "range" ? Number.isFinite(Number(value)) : [...field.options].some((option) => option.value === value))) field.value = value;
+  }
+  (address.get("fail") ?? "").split(".").forEach((word, index) => {
+    const share = Number(word) / 100;
+    if (word !== "" && index < failures.length && share >= 0 && share <= 1) failures[index] = share;
+  });
+}
+
+recall();
 find("draws").addEventListener("input", update);
+find("threshold").addEventListener("input", update);
+find("server").addEventListener("change", update);
+find("share").addEventListener("click", async () => {
+  await navigator.clipboard?.writeText(location.href).catch(() => {});
+  put("verdict", "The address has all settings; it is copied.");
+});
 find("count").addEventListener("input", rebuild);
 find("labels").addEventListener("change", rebuild);
 find("reliable").addEventListener("click", () => {

@@ -1,136 +1,116 @@
-// The list of runs, and the form that starts one.
+// The table of runs; `form.js` starts one.
 
-import { ask, complain, find, html, plural } from "/assets/common.js";
+import { address, ask, complain, find, html, percent, plural, put, span, when } from "/assets/common.js";
+import { begin, taken } from "/assets/form.js";
 
-const STATES = { running: "running", finished: "finished", stopped: "stopped", failed: "failed" };
+const STATES = { running: "running", finished: "finished", stopped: "stopped", failed: "failed", damaged: "damaged" };
+let runs = [];
+const ticked = new Set((address.get("tick") ?? "").split("/").filter(Boolean));
+const order = { by: address.get("sort") ?? "begun", down: address.get("order") !== "up" };
+
+/** What a column is sorted by. */
+const KEYS = {
+  name: (run) => run.name.toLowerCase(),
+  state: (run) => run.state,
+  accuracy: (run) => run.best?.mean ?? -1,
+  size: (run) => run.total,
+  begun: (run) => run.begun,
+  seconds: (run) => run.seconds ?? -1,
+};
+
+function shown() {
+  const words = find("search").value.toLowerCase().split(/\s+/).filter(Boolean);
+  const text = (run) => [run.name, run.state, ...(run.schemes ?? [])].join(" ").toLowerCase();
+  const key = KEYS[order.by] ?? KEYS.begun;
+  const compare = (a, b) => (key(a) < key(b) ? -1 : key(a) > key(b) ? 1 : 0);
+  return runs.filter((run) => words.every((word) => text(run).includes(word))).sort((a, b) => (order.down ? compare(b, a) : compare(a, b)));
+}
 
 function entry(run) {
   const share = run.total ? run.done / run.total : 0;
-  const facts = `${run.schemes.join(", ")} · ${plural(run.seeds.length, "seed")} · ${plural(run.rounds, "round")} · ${plural(run.clients, "client")}`;
-  const progress = html("progress", { max: 1, value: share, "aria-label": `Progress of ${run.name}` });
-  const item = html(
-    "li",
-    {},
-    html("div", { className: "line" }, html("a", { href: `/runs/${encodeURIComponent(run.name)}` }, run.name), html("span", { className: `state ${run.state}` }, STATES[run.state] ?? run.state)),
-    html("p", { className: "facts" }, facts),
-  );
-  if (run.state !== "finished") item.append(html("div", { className: "line" }, progress, html("span", { className: "facts" }, `${Math.floor(100 * share)} %`)));
-  if (run.message) item.append(html("p", { className: "problem" }, run.message));
-  return item;
+  const tick = html("input", { type: "checkbox", checked: ticked.has(run.name), "aria-label": `Compare ${run.name}` });
+  tick.addEventListener("change", () => {
+    if (tick.checked) ticked.add(run.name);
+    else ticked.delete(run.name);
+    offer();
+  });
+  const state = html("td", {}, html("span", { className: `state ${run.state}` }, STATES[run.state] ?? run.state));
+  if (run.state !== "finished" && run.state !== "damaged") state.append(html("progress", { max: 1, value: share, "aria-label": `Progress of ${run.name}` }), html("span", { className: "facts" }, ` ${Math.floor(100 * share)} %`));
+  if (run.message) state.append(html("span", { className: "note-line" }, run.message));
+  const best = run.best ? `${run.best.name} ${percent(run.best.mean, 2)}${run.best.std > 0 ? ` ± ${(100 * run.best.std).toFixed(2)}` : ""}` : "–";
+  const size = run.schemes ? `${plural(run.schemes.length, "scheme")}, ${plural(run.seeds.length, "seed")}, ${plural(run.rounds, "round")}, ${plural(run.clients, "client")}` : "–";
+  const link = html("a", { href: `/runs/${encodeURIComponent(run.name)}` }, run.name);
+  const again = html("a", { href: `/?again=${encodeURIComponent(run.name)}#start`, "aria-label": `Run ${run.name} again with changes` }, "again");
+  const bin = html("button", { type: "button", className: "quiet", disabled: run.state === "running", "aria-label": `Move ${run.name} to the bin` }, "delete");
+  bin.addEventListener("click", () => remove(run.name));
+  return html("tr", {}, html("td", {}, tick), html("th", { scope: "row" }, link), state, html("td", {}, best), html("td", { className: "facts", title: run.schemes?.join(", ") ?? "" }, size), html("td", {}, when(run.begun)), html("td", {}, run.seconds ? span(run.seconds) : "–"), html("td", { className: "row-actions" }, run.schemes ? again : "", bin));
+}
+
+/** The link that compares; two runs or more make sense. */
+function offer() {
+  const chosen = runs.map((run) => run.name).filter((name) => ticked.has(name));
+  const link = find("compare");
+  link.toggleAttribute("aria-disabled", chosen.length < 2);
+  link.textContent = chosen.length > 1 ? `Compare ${chosen.length} runs` : "Tick two runs to compare them";
+  if (chosen.length > 1) link.href = `/compare?${chosen.map((name) => `run=${encodeURIComponent(name)}`).join("&")}`;
+  else link.removeAttribute("href");
+}
+
+async function remove(name) {
+  if (!confirm(`Move ${name} to the bin (the folder .bin beside the runs)?`)) return;
+  try {
+    await ask(`/api/runs/${encodeURIComponent(name)}/delete`, {});
+    complain(null, find("list-problem"));
+  } catch (error) {
+    complain(error.message, find("list-problem"));
+  }
+  await read();
 }
 
 let before = "";
 
-async function list() {
+function draw() {
+  const listed = shown();
+  const now = JSON.stringify([listed, [...ticked], order]);
+  if (now === before) return;
+  before = now;
+  // Focus stays where it was, although the table is made anew.
+  const focus = document.activeElement?.closest?.("#runs tbody") && document.activeElement.getAttribute("aria-label") + document.activeElement.getAttribute("href");
+  find("runs").tBodies[0].replaceChildren(...listed.map(entry));
+  if (focus) [...find("runs").querySelectorAll("tbody a, tbody button, tbody input")].find((element) => element.getAttribute("aria-label") + element.getAttribute("href") === focus)?.focus();
+  for (const head of find("runs").querySelectorAll("[data-sort]")) head.setAttribute("aria-sort", head.dataset.sort !== order.by ? "none" : order.down ? "descending" : "ascending");
+  offer();
+}
+
+async function read() {
   try {
-    const runs = await ask("/api/runs");
+    runs = await ask("/api/runs");
     const running = runs.filter((run) => run.state === "running").length;
-    const text = runs.length ? `${plural(runs.length, "run")}, ${running} running` : "No runs here yet. Start one below.";
-    if (find("status").textContent !== text) find("status").textContent = text;
-    const now = JSON.stringify(runs);
-    if (now !== before) {
-      before = now;
-      // Focus stays where it was, although the list is made anew.
-      const focus = document.activeElement?.closest?.("#runs a")?.getAttribute("href");
-      find("runs").replaceChildren(...runs.map(entry));
-      if (focus) [...find("runs").querySelectorAll("a")].find((link) => link.getAttribute("href") === focus)?.focus();
-    }
+    put("status", runs.length ? `${plural(runs.length, "run")}, ${running} running` : "No runs here yet. Start one below.");
+    taken(runs.map((run) => run.name));
+    draw();
   } catch (error) {
-    if (find("status").textContent !== error.message) find("status").textContent = error.message;
+    put("status", error.message);
   }
-  setTimeout(list, document.hidden ? 10000 : 2000);
 }
 
-let choices = { presets: [], schemes: [] };
-const chosen = () => choices.presets.find((preset) => preset.name === find("preset").value);
-const listed = (text) => [...text.matchAll(/"([^"]*)"|'([^']*)'/g)].map((match) => match[1] ?? match[2]);
-const checks = () => [...find("schemes").querySelectorAll("input")];
-const freeName = (name, taken) => {
-  for (let number = 1; ; number++) {
-    const tried = number === 1 ? name : `${name}-${number}`;
-    if (!taken.has(tried)) return tried;
-  }
-};
-
-function fill() {
-  const preset = chosen();
-  find("summary").textContent = preset.summary;
-  for (const [key, value] of Object.entries(preset.settings)) {
-    const field = find(key);
-    if (key !== "schemes" && field) field.value = value;
-  }
-  if (!("data.unbalance" in preset.settings)) find("data.unbalance").value = "";
-  const schemes = listed(preset.settings.schemes);
-  for (const check of checks()) check.checked = schemes.includes(check.value);
-  const taken = new Set([...find("runs").querySelectorAll("a")].map((link) => link.textContent));
-  find("name").value = freeName(preset.name, taken);
-  clear();
+async function keepReading() {
+  await read();
+  setTimeout(keepReading, document.hidden ? 10000 : 2000);
 }
 
-function clear() {
-  complain(null);
-  for (const field of find("form").querySelectorAll("[aria-invalid]")) {
-    field.removeAttribute("aria-invalid");
-    field.removeAttribute("aria-errormessage");
-  }
-  for (const note of find("form").querySelectorAll(".field .problem, fieldset .problem")) note.remove();
+for (const head of find("runs").querySelectorAll("[data-sort]")) {
+  head.querySelector("button").addEventListener("click", () => {
+    order.down = order.by === head.dataset.sort ? !order.down : head.dataset.sort !== "name";
+    order.by = head.dataset.sort;
+    address.set({ sort: order.by, order: order.down ? null : "up" });
+    draw();
+  });
 }
-
-/** Shows what is wrong where it is wrong. */
-function refuse(error) {
-  const field = error.field && find(error.field);
-  if (!field) return complain(error.message);
-  const note = html("p", { className: "problem", id: `error-${error.field}` }, error.message);
-  field.setAttribute("aria-invalid", "true");
-  field.setAttribute("aria-errormessage", note.id);
-  (field.closest(".field") ?? field).append(note);
-  const details = field.closest("details");
-  if (details) details.open = true;
-  (field.matches("fieldset") ? field.querySelector("input") : field).focus();
-  complain(`Not started: ${error.message}`);
-}
-
-async function start(event) {
-  event.preventDefault();
-  clear();
-  const settings = {};
-  for (const [key, value] of Object.entries(chosen().settings)) {
-    if (key === "schemes") {
-      const schemes = checks().filter((check) => check.checked).map((check) => check.value);
-      if (schemes.join() !== listed(value).join()) settings[key] = JSON.stringify(schemes);
-    } else if (find(key)) {
-      const text = find(key).value.trim();
-      const given = key === "seeds" && !text.startsWith("[") ? `[${text}]` : text;
-      if (given !== value) settings[key] = given;
-    }
-  }
-  const unbalance = find("data.unbalance").value.trim();
-  if (unbalance && unbalance !== chosen().settings["data.unbalance"]) settings["data.unbalance"] = unbalance;
-  else delete settings["data.unbalance"];
-  find("submit").disabled = true;
-  try {
-    const { name } = await ask("/api/runs", { name: find("name").value.trim(), preset: chosen().name, settings });
-    location.href = `/runs/${encodeURIComponent(name)}`;
-  } catch (error) {
-    refuse(error);
-  }
-  find("submit").disabled = false;
-}
-
-async function begin() {
-  await list();
-  try {
-    choices = await ask("/api/choices");
-  } catch (error) {
-    return complain(error.message);
-  }
-  find("preset").append(...choices.presets.map((preset) => html("option", { value: preset.name }, preset.name)));
-  find("schemes")
-    .querySelector(".checks")
-    .append(...choices.schemes.map(({ name, what }) => html("label", { title: what }, html("input", { type: "checkbox", value: name }), ` ${name}`)));
-  find("preset").addEventListener("change", fill);
-  find("form").addEventListener("submit", start);
-  fill();
-}
-
-begin();
+find("search").value = address.get("search") ?? "";
+find("search").addEventListener("input", () => {
+  address.set({ search: find("search").value });
+  draw();
+});
+await keepReading();
+begin(address.get("again"));
