@@ -177,7 +177,7 @@ fn the_chart_tells_values_zooms_smooths_hides_and_saves() {
     assert!(search.contains("measure=test_loss") && search.contains("hide=fedavg"), "{search}");
     // Files: what would be saved.
     browser.eval(
-        "window.saved = []; URL.createObjectURL = (blob) => (saved.push(blob), 'about:blank#')",
+        "window.saved = []; HTMLAnchorElement.prototype.click = () => {}; URL.createObjectURL = (blob) => (saved.push(blob), 'data:,')",
     );
     browser.eval(
         "[...document.querySelectorAll('#accuracy .files button')].forEach((b) => b.click())",

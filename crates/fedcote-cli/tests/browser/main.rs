@@ -299,7 +299,7 @@ fn pages_fit_phones_and_follow_light_and_dark() {
                 assert_eq!(browser.overflow(), None, "{path} at {width}");
                 // The preset's field was once hidden on phones by a class of the report's style.
                 let hidden = "[...document.querySelectorAll('main > *, main > section > *, #form > .fields > *')] \
-                    .filter((e) => !e.hidden && !e.matches('.problem, .heads') && e.textContent.trim() && !e.offsetParent) \
+                    .filter((e) => !e.hidden && !e.parentElement.hidden && !e.matches('.problem, .heads') && e.textContent.trim() && !e.offsetParent) \
                     .map((e) => e.outerHTML.slice(0, 100))";
                 assert_eq!(browser.eval(hidden), serde_json::json!([]), "{path} at {width}");
             }

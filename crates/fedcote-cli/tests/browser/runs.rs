@@ -86,7 +86,7 @@ fn the_form_keeps_what_was_written() {
     browser.open(&server.address);
     browser.wait("document.querySelectorAll('#preset option').length > 0");
     browser.eval("(() => { const f = document.getElementById('rounds'); f.value = '3'; f.dispatchEvent(new Event('input', { bubbles: true })); })()");
-    browser.eval("(() => { const p = document.getElementById('preset'); p.value = 'paper'; p.dispatchEvent(new Event('change')); })()");
+    browser.eval("(() => { const p = document.getElementById('preset'); p.value = 'paper-calibrated'; p.dispatchEvent(new Event('change')); })()");
     browser.wait("document.getElementById('summary').textContent.length > 10");
     assert_eq!(browser.eval("document.getElementById('rounds').value"), "3");
     // What schemes do can be read, not only hovered over.

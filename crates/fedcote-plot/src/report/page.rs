@@ -116,6 +116,17 @@ fn facts(run: &Run) -> String {
     if run.unfinished > 0 {
         parts.push(format!("{} not finished", count(run.unfinished, "run")));
     }
+    let spent = |scheme: &crate::folder::Scheme| {
+        scheme.summary.seconds.map_or(0.0, |seconds| seconds.mean * scheme.seeds.len() as f64)
+    };
+    let seconds: f64 = run.schemes.iter().map(spent).sum();
+    if seconds >= 1.0 {
+        parts.push(match seconds {
+            0.0..120.0 => format!("computed for {seconds:.0} s"),
+            120.0..7200.0 => format!("computed for {:.0} min", seconds / 60.0),
+            _ => format!("computed for {:.1} h", seconds / 3600.0),
+        });
+    }
     if let Some(version) = &run.version {
         parts.push(format!("fedcote {version}"));
     }
@@ -139,6 +150,14 @@ fn summary(runs: &[Run], names: &[String]) -> String {
     }
     if let Some(warning) = fedcote_sim::summary::mixed(&sets) {
         let _ = write!(out, "<p><strong>Note:</strong> {}.</p>", Escaped(&warning));
+    }
+    let warnings = warnings(runs, names);
+    if !warnings.is_empty() {
+        out.push_str("<details><summary>Warnings of the selection</summary><ul>");
+        for warning in warnings {
+            let _ = write!(out, "<li>{}</li>", Escaped(&warning));
+        }
+        out.push_str("</ul></details>");
     }
     let _ = write!(
         out,
@@ -178,6 +197,32 @@ fn summary(runs: &[Run], names: &[String]) -> String {
     }
     out.push_str("</section>");
     out
+}
+
+/// What the selections warned of, scheme by scheme; seeds that say the same stand together.
+fn warnings(runs: &[Run], names: &[String]) -> Vec<String> {
+    let mut said: Vec<(String, String, Vec<String>)> = Vec::new();
+    for (run, name) in runs.iter().zip(names) {
+        for scheme in &run.schemes {
+            let who = match runs.len() {
+                1 => scheme.name.clone(),
+                _ => format!("{name} · {}", scheme.name),
+            };
+            for seed in &scheme.seeds {
+                for text in seed.clients.iter().flat_map(|clients| &clients.warnings) {
+                    let seed = seed.seed.to_string();
+                    match said.iter_mut().find(|(other, same, _)| *other == who && same == text) {
+                        Some((_, _, seeds)) => seeds.push(seed),
+                        None => said.push((who.clone(), text.clone(), vec![seed])),
+                    }
+                }
+            }
+        }
+    }
+    let line = |(who, text, seeds): &(String, String, Vec<String>)| {
+        format!("{who}, seed {}: {text}", seeds.join(", "))
+    };
+    said.iter().map(line).collect()
 }
 
 fn one(

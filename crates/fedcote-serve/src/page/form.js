@@ -76,8 +76,8 @@ function changes() {
       if (all.join() !== was.join()) settings[key] = JSON.stringify(all);
     } else if (find(key)) {
       const text = find(key).value.trim();
-      const given = key === "seeds" ? plain(text) : text;
-      if (given !== (key === "seeds" ? plain(value) : value)) settings[key] = given;
+      const write = (words) => (key === "seeds" ? plain(words).replace(/\s+/g, "") : words);
+      if (write(text) !== write(value)) settings[key] = write(text);
     }
   }
   const unbalance = find("data.unbalance").value.trim();
