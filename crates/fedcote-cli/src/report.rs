@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use fedcote_plot::folder::Run;
 use fedcote_plot::report;
 use fedcote_sim::folder::ScenarioFile;
 
@@ -45,6 +46,12 @@ pub fn run(args: Args) -> Result<(), Error> {
             _ => explain(error),
         }
     })?;
+    // A report of what can be read; what cannot is told here as well as there.
+    for run in args.folders.iter().filter_map(|folder| Run::read(folder).ok()) {
+        for reason in run.damaged {
+            eprintln!("fedcote: left out: {reason}");
+        }
+    }
     let mut text = format!("{}\n", path.display());
     if let Some(folder) = &args.export {
         for path in report::export(&args.folders, folder).map_err(explain)? {

@@ -89,6 +89,7 @@ fn a_run_is_started_watched_stopped_resumed_and_scrubbed() {
     assert_eq!(browser.eval("document.getElementById('stop').hidden"), true);
 
     // Scrubbed back with the keyboard, the page shows what the file has.
+    browser.eval("document.querySelector('[data-run=\"fedcote/1\"]').click()");
     browser.eval("document.getElementById('round').focus()");
     browser.press("Home");
     browser.press("ArrowRight");

@@ -230,7 +230,7 @@ async function downloads() {
   if (offer === offered) return;
   offered = offer;
   const link = (file, text) => html("li", {}, html("a", { href: `/runs/${encodeURIComponent(name)}/${file}` }, text));
-  const items = [link("scenario.toml", "Scenario (TOML)"), html("li", {}, html("a", { href: `/?again=${encodeURIComponent(name)}#start` }, "Run again with changes"))];
+  const items = [link("scenario.toml", "Scenario (TOML)")];
   if (begun) {
     items.unshift(link("report.html", "Report"), link("summary.csv", "Summary (CSV)"), link("rounds.csv", "All rounds (CSV)"));
     const figures = await ask(`${base}/figures`).catch(() => []);
@@ -241,7 +241,10 @@ async function downloads() {
 
 /** While a long run comes in, what is there already is shown now and then. */
 const draw = coalesced(() => {
-  if (!state.general) return void (state.status && complain(state.status.message ?? null));
+  if (!state.general) {
+    if (state.status) complain(state.status.message ?? null);
+    return;
+  }
   pick();
   head();
   pace();
@@ -257,6 +260,9 @@ const draw = coalesced(() => {
   round();
   client();
   downloads();
+  // Shown at once when all of it has its place.
+  const clients = state.runs.get(key())?.clients;
+  if (!clients || view.placed === key() || state.general.clients > 2000) find("main").classList.remove("loading");
 }, () => (state.status ? 0 : 400));
 
 let source = null;
@@ -326,6 +332,7 @@ function play() {
 }
 
 find("name").textContent = name;
+find("again").href = `/?again=${encodeURIComponent(name)}#start`;
 find("stop").addEventListener("click", () => tell("stop"));
 find("resume").addEventListener("click", () => tell("resume"));
 find("play").addEventListener("click", play);

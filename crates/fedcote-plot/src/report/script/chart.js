@@ -89,7 +89,7 @@ export class Chart {
     this.lines = this.visible().map((one) => ({ one, points: mean(one, view.measure, view.axis, view.smooth) })).filter((line) => line.points.length);
     const direct = width >= 520;
     const right = direct ? Math.min(0.3 * width, 24 + 7.2 * Math.max(0, ...this.lines.map(({ one }) => one.name.length))) : 10;
-    this.area = { left: 52, right: width - right, top: 14, bottom: height - 36 };
+    this.area = { left: 52, right: width - right, top: 24, bottom: height - 36 };
     this.scales();
     const parts = this.frame(width, height);
     for (const { one, points } of this.lines) parts.push(...this.curve(one, points));
