@@ -22,7 +22,7 @@ const COLUMNS: [Column; 7] = [
     column("swing", "tail_spread", |s| s.tail_spread, 100.0, 2),
     column("train loss", "train_loss", |s| s.train_loss, 1.0, 4),
     column("arrivals", "arrivals", |s| s.arrivals, 1.0, 1),
-    column("χ² wanted", "label_divergence_wanted", |s| s.label_divergence_wanted, 1.0, 4),
+    column("χ² expected", "label_divergence_wanted", |s| s.label_divergence_wanted, 1.0, 4),
     column("χ² realised", "label_divergence_realised", |s| s.label_divergence_realised, 1.0, 3),
 ];
 

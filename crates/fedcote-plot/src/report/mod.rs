@@ -117,7 +117,7 @@ pub fn table(runs: &[Run]) -> Table {
         column("rounds to 90 %", Digits::Fixed(0)),
         column("arrivals per round", Digits::Fixed(2)),
         column("label χ², expected", Digits::Significant(2)),
-        column("label χ², per round", Digits::Significant(2)),
+        column("label χ², realised", Digits::Significant(2)),
         column("seeds", Digits::Fixed(0)),
     ];
     let mut rows = Vec::new();
