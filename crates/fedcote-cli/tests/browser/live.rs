@@ -136,6 +136,7 @@ fn the_chart_tells_values_zooms_smooths_hides_and_saves() {
     let mut browser = Browser::start();
     browser.open(&format!("{}/runs/chart?round=20", server.address));
     browser.wait("document.querySelectorAll('#accuracy [data-points=\"20\"]').length === 2");
+    browser.wait("!document.querySelector('.loading')");
     // Names stand at the ends of lines.
     let names = "[...document.querySelectorAll('#accuracy svg text')].map((t) => t.textContent)";
     let texts = browser.eval(names);

@@ -24,6 +24,7 @@ export class Chart {
     const same = version === this.version && rounds === this.rounds;
     Object.assign(this, { series, rounds, mark, version });
     if (same) return this.marked();
+    this.wanted ??= { measure: this.view.measure, axis: this.view.axis };
     this.offer(this.measure, present(series, [...Object.keys(MEASURES), ...this.others()]), nameOf, "measure");
     this.offer(this.axis, ["round", ...present(series, Object.keys(AXES))], (key) => AXES[key], "axis");
     this.draw();
@@ -37,7 +38,8 @@ export class Chart {
 
   offer(select, keys, name, field) {
     if (!keys.length) keys = [this.view[field]];
-    if (!keys.includes(this.view[field])) this.view[field] = keys[0];
+    // What is wanted may come later: a run has arrivals before it has an accuracy.
+    this.view[field] = keys.includes(this.wanted[field]) ? this.wanted[field] : keys[0];
     if (select.dataset.keys !== keys.join()) {
       select.dataset.keys = keys.join();
       select.replaceChildren(...keys.map((value) => html("option", { value }, name(value))));
@@ -74,6 +76,7 @@ export class Chart {
 
   set(change) {
     Object.assign(this.view, change);
+    for (const field of ["measure", "axis"]) if (field in change) this.wanted[field] = change[field];
     this.draw();
     this.changed(this.view);
   }
