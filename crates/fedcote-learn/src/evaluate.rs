@@ -73,6 +73,21 @@ pub fn loss_over(model: &dyn Model, weights: &[f32], split: &Split, samples: &[u
     if samples.is_empty() { 0.0 } else { sums.iter().sum::<f64>() / samples.len() as f64 }
 }
 
+/// The root of the mean squared loss over these samples, on all threads. Zero without samples.
+pub fn rms_loss_over(model: &dyn Model, weights: &[f32], split: &Split, samples: &[u32]) -> f64 {
+    let sums: Vec<f64> = samples
+        .par_chunks(CHUNK)
+        .map_init(
+            || Reader::new(model),
+            |reader, samples| {
+                let tally = reader.tally(model, weights, split, samples.iter().copied());
+                tally.iter().map(|class| class.squares).sum::<f64>()
+            },
+        )
+        .collect();
+    if samples.is_empty() { 0.0 } else { (sums.iter().sum::<f64>() / samples.len() as f64).sqrt() }
+}
+
 /// The mean loss over these samples and its gradient, on all threads. Zero without samples.
 pub fn gradient_over(
     model: &dyn Model,
@@ -120,6 +135,7 @@ struct Tally {
     samples: u64,
     correct: u64,
     loss: f64,
+    squares: f64,
 }
 
 impl Tally {
@@ -127,6 +143,7 @@ impl Tally {
         self.samples += other.samples;
         self.correct += other.correct;
         self.loss += other.loss;
+        self.squares += other.squares;
     }
 
     fn mean(&self) -> ClassEvaluation {
@@ -198,6 +215,7 @@ impl Reader {
             class.samples += 1;
             class.correct += u64::from(best == usize::from(label));
             class.loss += f64::from(loss);
+            class.squares += f64::from(loss).powi(2);
         }
         classes
     }

@@ -116,6 +116,14 @@ impl Task for Classification {
         Ok(clients.par_iter().map(loss).collect())
     }
 
+    fn rms_losses(&self, model: &[f32], clients: &[u32]) -> Result<Vec<f64>, Error> {
+        let loss = |&client: &u32| {
+            let samples = self.partition.client(client as usize);
+            fedcote_learn::rms_loss_over(&*self.model, model, &self.data.train, samples)
+        };
+        Ok(clients.par_iter().map(loss).collect())
+    }
+
     fn evaluate(&self, model: &[f32], on_training_data: bool) -> Result<Scores, Error> {
         let split = if on_training_data { &self.data.train } else { &self.data.test };
         let found = fedcote_learn::evaluate(&*self.model, model, split);

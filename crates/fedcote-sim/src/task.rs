@@ -50,6 +50,16 @@ pub trait Task: Send + Sync {
     /// When the task cannot tell.
     fn losses(&self, model: &[f32], clients: &[u32]) -> Result<Vec<f64>, Error>;
 
+    /// The root of the mean squared loss of a model over the samples of each of these clients. A task that knows no losses
+    /// of single samples has the mean loss in its place.
+    ///
+    /// # Errors
+    ///
+    /// When the task cannot tell.
+    fn rms_losses(&self, model: &[f32], clients: &[u32]) -> Result<Vec<f64>, Error> {
+        self.losses(model, clients)
+    }
+
     /// How good a model is, on all training data or on the test data.
     ///
     /// # Errors

@@ -17,7 +17,7 @@ const CLASSES: usize = 3;
 const TEXT: &str = r#"
 clients = 6
 selected = 4
-schemes = ["fedavg", "control-full", "scaffold-trained", "scaffold-as-printed", "tf-renormalised", "newt-previous", "choice-own", "prox-mean", "yogi-rate"]
+schemes = ["fedavg", "control-full", "scaffold-trained", "scaffold-as-printed", "tf-renormalised", "newt-previous", "choice-own", "prox-mean", "yogi-rate", "awe-weighted", "dyn-strong", "scaffold-often", "stale-full", "f3ast-fast"]
 [data]
 set = "synthetic"
 samples = 240
@@ -61,10 +61,32 @@ aggregation = "mean"
 [scheme.yogi-rate]
 base = "fedyogi"
 server_rate = 0.05
+[scheme.awe-weighted]
+base = "fedawe"
+clip = 0
+weighted = true
+server_rate = 0.7
+[scheme.dyn-strong]
+base = "feddyn"
+alpha = 0.3
+[scheme.scaffold-often]
+base = "amplified-scaffold"
+every = 3
+[scheme.stale-full]
+base = "fedstale"
+stale = 1
+[scheme.f3ast-fast]
+base = "f3ast"
+smoothing = 0.2
 "#;
 
 /// Schemes of the scenario that are not named ones.
-const OWN: [&str; 8] = [
+const OWN: [&str; 13] = [
+    "awe-weighted",
+    "dyn-strong",
+    "scaffold-often",
+    "stale-full",
+    "f3ast-fast",
     "control-full",
     "scaffold-trained",
     "scaffold-as-printed",
@@ -100,6 +122,11 @@ impl Data {
 
     /// The mean cross-entropy.
     fn loss(&self, client: usize, model: &[f64]) -> f64 {
+        self.power_mean(client, model, 1)
+    }
+
+    /// The mean of a power of the samples' cross-entropy.
+    fn power_mean(&self, client: usize, model: &[f64], power: i32) -> f64 {
         let count = self.labels[client].len() as f64;
         let samples = self.inputs[client].iter().zip(&self.labels[client]);
         let one = |(input, &label): (&Vector, &usize)| {
@@ -107,7 +134,9 @@ impl Data {
                 let sum: f64 = (0..FEATURES).map(|i| input[i] * model[i * CLASSES + class]).sum();
                 sum + model[FEATURES * CLASSES + class]
             };
-            (0..CLASSES).map(|class| logit(class).exp()).sum::<f64>().ln() - logit(label)
+            let loss =
+                (0..CLASSES).map(|class| logit(class).exp()).sum::<f64>().ln() - logit(label);
+            loss.powi(power)
         };
         samples.map(one).sum::<f64>() / count
     }
@@ -158,6 +187,16 @@ struct Replay {
     selected: Vec<Vec<usize>>,
     /// Participation intervals: rounds since the last, and those that ended.
     intervals: Vec<(u32, Vec<u32>)>,
+    /// The clients' own models, and the rounds they are of.
+    own: Vec<Vector>,
+    since: Vec<u32>,
+    /// Who arrived in the rounds before.
+    came: Vec<Vec<usize>>,
+    /// The model after the last amplification, and sums of gradients and steps since.
+    anchor: Vector,
+    sums: Vec<(Vector, f64)>,
+    /// Utilities and the rounds they are of.
+    utilities: BTreeMap<usize, (f64, u32)>,
 }
 
 /// What a rule may look at.
@@ -166,6 +205,7 @@ struct Seen<'a> {
     weights: &'a [f64],
     target: &'a [f64],
     selection: Option<&'a [f64]>,
+    draws: f64,
     failure: &'a [f64],
     labels: Vec<Vector>,
     goal: &'a [f64],
@@ -187,12 +227,25 @@ impl Replay {
             trained: BTreeMap::new(),
             selected: Vec::new(),
             intervals: vec![(0, Vec::new()); task.partition.len()],
+            own: vec![initial.iter().map(|&x| f64::from(x)).collect(); task.partition.len()],
+            since: vec![0; task.partition.len()],
+            came: Vec::new(),
+            anchor: initial.iter().map(|&x| f64::from(x)).collect(),
+            sums: vec![(vec![0.0; initial.len()], 0.0); task.partition.len()],
+            utilities: BTreeMap::new(),
         }
     }
 
     /// Whom the rules that leave nothing to chance select, or `None` where chance decides: K = 4 of six clients, and six candidates.
     /// Scores nearer than rounding of single precision are taken as they fall.
-    fn check_selected(&self, name: &str, scheme: &Scheme, selected: &[usize], weights: &[f64]) {
+    fn check_selected(
+        &self,
+        name: &str,
+        scheme: &Scheme,
+        selected: &[usize],
+        weights: &[f64],
+        failure: &[f64],
+    ) {
         let none = |client: &usize| !self.received.contains_key(client);
         let scores: Vector = match &scheme.selection {
             SelectionKind::Newt(settings) if settings.differences == DifferenceKind::Heard => (0
@@ -220,6 +273,22 @@ impl Replay {
                     _ => self.data.loss(client, &self.global),
                 })
                 .collect(),
+            SelectionKind::F3ast(settings) => {
+                let rates = smoothed(&self.selected, settings.smoothing);
+                (0..6).map(|client| (weights[client] / rates[client]).powi(2)).collect()
+            }
+            SelectionKind::Everyone => {
+                assert_eq!(selected, [0, 1, 2, 3, 4, 5], "{name}");
+                return;
+            }
+            SelectionKind::CaFed(_) => {
+                assert_eq!(selected, self.worth_keeping(weights, failure), "{name}");
+                return;
+            }
+            SelectionKind::Oort(_) => {
+                self.check_oort(name, selected);
+                return;
+            }
             SelectionKind::Gs => {
                 // Two groups in turn, together everyone once.
                 if let [.., before, last] = self.selected.as_slice() {
@@ -249,13 +318,96 @@ impl Replay {
         }
     }
 
+    /// CA-Fed without correlations: clients by number, then by how rarely they arrive, are left out where the error does not rise.
+    fn worth_keeping(&self, weights: &[f64], failure: &[f64]) -> Vec<usize> {
+        let losses: Vector = (0..6).map(|client| self.data.loss(client, &self.global)).collect();
+        let error = |kept: &[usize]| {
+            let total: f64 = kept.iter().map(|&client| weights[client]).sum();
+            let loss: f64 = kept.iter().map(|&client| weights[client] * losses[client]).sum();
+            // Half the distance of distributions: what those left out had.
+            let worst = losses.iter().fold(0.0f64, |worst, loss| worst.max(*loss));
+            loss / total + worst * (1.0 - total).powi(2)
+        };
+        let mut kept: Vec<usize> = (0..6).collect();
+        let mut rare: Vec<usize> = (0..6).collect();
+        rare.sort_by(|a, b| failure[*b].total_cmp(&failure[*a]));
+        for client in (0..6).chain(rare) {
+            let without: Vec<usize> = kept.iter().copied().filter(|one| *one != client).collect();
+            if without.len() < kept.len() && !without.is_empty() && error(&without) <= error(&kept)
+            {
+                kept = without;
+            }
+        }
+        kept
+    }
+
+    /// Oort: untried clients as far as exploration goes, and tried ones whose score is not far below that of the last place.
+    fn check_oort(&self, name: &str, selected: &[usize]) {
+        assert_eq!(selected.len(), 4, "{name}");
+        let round = self.selected.len() as i32 + 1;
+        let tried = |client: &usize| self.utilities.contains_key(client);
+        let untried = 6 - self.utilities.len();
+        let share = if untried == 0 { 0.0 } else { (0.9 * 0.95f64.powi(round)).max(0.2) };
+        let exploited = ((4.0 * (1.0 - share)) as usize).min(self.utilities.len());
+        let explored = selected.iter().filter(|client| !tried(client)).count();
+        assert_eq!(explored, untried.min(4 - exploited), "{name}, round {round}");
+        // Whoever fills up a round is drawn at random, so that only rounds without filling up say something.
+        if explored + exploited < 4 || exploited == 0 {
+            return;
+        }
+        let found: Vec<f64> = self.utilities.values().map(|(utility, _)| *utility).collect();
+        let low = 0.999 * found.iter().fold(f64::INFINITY, |a, b| a.min(*b));
+        let high = found.iter().fold(0.0f64, |a, b| a.max(*b));
+        let score = |client: &usize| {
+            let (utility, last) = self.utilities[client];
+            let age = 0.1 * f64::from(round).ln() / f64::from(last);
+            (utility - low) / (high - low).max(1e-4) + age.sqrt()
+        };
+        let mut sorted: Vector = self.utilities.keys().map(score).collect();
+        sorted.sort_by(|a, b| b.total_cmp(a));
+        let cutoff = 0.7 * sorted[exploited.min(sorted.len() - 1)];
+        for client in selected.iter().filter(|client| tried(client)) {
+            assert!(score(client) >= cutoff - 1e-4, "{name}, round {round}: {client}");
+        }
+    }
+
+    /// What Oort learns: the utility of the model that was sent, for lost uploads the mean of those that arrived.
+    fn observe_utilities(&mut self, old: &[f64], round: u32, selected: &[usize], came: &[usize]) {
+        let utility = |client: usize| {
+            self.data.labels[client].len() as f64 * self.data.power_mean(client, old, 2).sqrt()
+        };
+        let mean = came.iter().map(|&client| utility(client)).sum::<f64>() / came.len() as f64;
+        let values: Vec<(usize, f64)> = selected
+            .iter()
+            .map(|&client| (client, if came.contains(&client) { utility(client) } else { mean }))
+            .collect();
+        self.utilities.extend(values.into_iter().map(|(client, value)| (client, (value, round))));
+    }
+
     /// `None` for a local rule that is not written down here.
     fn train(&self, client: usize, steps: u32, scheme: &Scheme) -> Option<Vector> {
         let zero = vec![0.0; self.global.len()];
         let local = &scheme.local;
-        let mut model = self.global.clone();
+        let mut model = match &scheme.aggregation {
+            AggregationKind::Fedawe(_) | AggregationKind::Fedpbc(_) => self.own[client].clone(),
+            _ => self.global.clone(),
+        };
         for _ in 0..steps {
             let mut gradient = self.data.gradient(client, &model);
+            match &scheme.aggregation {
+                AggregationKind::AmplifiedScaffold(_) => {
+                    let own = self.controls.get(&client).unwrap_or(&zero);
+                    gradient = plus(&plus(&gradient, 1.0, &self.control), -1.0, own);
+                }
+                AggregationKind::Feddyn(settings) => {
+                    let share = 6.0 * self.data.labels[client].len() as f64 / 240.0;
+                    let strength = settings.alpha / share;
+                    let own = self.controls.get(&client).unwrap_or(&zero);
+                    let away = plus(&model, -1.0, &self.global);
+                    gradient = plus(&plus(&gradient, strength, own), strength, &away);
+                }
+                _ => {}
+            }
             match local {
                 LocalKind::Sgd => {}
                 LocalKind::Prox(_) => {
@@ -417,10 +569,126 @@ impl Replay {
                 }
                 plus(&old, 1.0, &combined(&factors, &updates))
             }
+            AggregationKind::All(_) => {
+                let factors: Vector = clients.iter().map(|&c| seen.target[c]).collect();
+                plus(&old, 1.0, &combined(&factors, &updates))
+            }
+            AggregationKind::Known(_) => plus(&old, 1.0, &combined(&seen.inverse(), &updates)),
+            AggregationKind::Fedstale(settings) => {
+                let zero = vec![0.0; old.len()];
+                let mut change = combined(&seen.inverse(), &updates);
+                for (client, factor) in clients.iter().zip(seen.inverse()) {
+                    let before = self.updates.get(client).unwrap_or(&zero);
+                    change = plus(&change, -settings.stale * factor, before);
+                }
+                if !clients.is_empty() {
+                    for (&client, update) in &self.updates {
+                        change = plus(&change, settings.stale * seen.target[client], update);
+                    }
+                }
+                self.updates.extend(clients.iter().copied().zip(updates.iter().cloned()));
+                plus(&old, 1.0, &change)
+            }
+            AggregationKind::F3ast(settings) => {
+                self.came.push(clients.clone());
+                let rates = smoothed(&self.came, settings.smoothing);
+                let factors: Vector = clients.iter().map(|&c| seen.weights[c] / rates[c]).collect();
+                plus(&old, 1.0, &combined(&factors, &updates))
+            }
+            AggregationKind::Fedawe(settings) => {
+                self.came.push(clients.clone());
+                let round = self.came.len() as u32;
+                let equal = vec![1.0 / clients.len() as f64; clients.len()];
+                let starts: Vec<Vector> = clients.iter().map(|&c| self.own[c].clone()).collect();
+                let echoes: Vector = clients
+                    .iter()
+                    .map(|&c| {
+                        let weight = if settings.weighted { 6.0 * seen.weights[c] } else { 1.0 };
+                        weight * f64::from(round - self.since[c]) / clients.len() as f64
+                    })
+                    .collect();
+                let moves: Vec<Vector> =
+                    models.iter().zip(&starts).map(|(model, own)| plus(model, -1.0, own)).collect();
+                let change = combined(&echoes, &moves);
+                let norm = change.iter().map(|x| x * x).sum::<f64>().sqrt();
+                let clipped = settings.clip > 0.0 && norm > settings.clip;
+                let scale = if clipped { settings.clip / norm } else { 1.0 };
+                let next = match clients.is_empty() {
+                    true => old.clone(),
+                    false => {
+                        plus(&combined(&equal, &starts), settings.server_rate * scale, &change)
+                    }
+                };
+                for &client in &clients {
+                    (self.own[client], self.since[client]) = (next.clone(), round);
+                }
+                next
+            }
+            AggregationKind::Fedpbc(_) => {
+                let equal = vec![1.0 / clients.len() as f64; clients.len()];
+                let next = if clients.is_empty() { old.clone() } else { combined(&equal, models) };
+                for &client in &clients {
+                    self.own[client] = next.clone();
+                }
+                next
+            }
+            AggregationKind::Amplified(settings) => {
+                self.came.push(clients.clone());
+                let equal = vec![1.0 / clients.len() as f64; clients.len()];
+                let next = if clients.is_empty() { old.clone() } else { combined(&equal, models) };
+                self.amplified(next, settings.every, settings.amplification)
+            }
+            AggregationKind::AmplifiedScaffold(settings) => {
+                self.came.push(clients.clone());
+                let zero = vec![0.0; old.len()];
+                for ((&client, update), &steps) in clients.iter().zip(&updates).zip(steps) {
+                    let own = self.controls.get(&client).unwrap_or(&zero);
+                    let drift = plus(own, -1.0, &self.control);
+                    let raw = plus(&plus(&zero, -1.0 / RATE, update), steps, &drift);
+                    let (sum, count) = &mut self.sums[client];
+                    (*sum, *count) = (plus(sum, 1.0, &raw), *count + steps);
+                }
+                let equal = vec![1.0 / clients.len() as f64; clients.len()];
+                let next = if clients.is_empty() { old.clone() } else { combined(&equal, models) };
+                let next = self.amplified(next, settings.every, settings.amplification);
+                if self.came.len() as u32 % settings.every == 0 {
+                    for (client, (sum, count)) in self.sums.iter_mut().enumerate() {
+                        if *count > 0.0 {
+                            self.controls.insert(client, plus(&zero, 1.0 / *count, sum));
+                        }
+                        (*sum, *count) = (zero.clone(), 0.0);
+                    }
+                    let sum = |sum: Vector, own: &Vector| plus(&sum, 1.0 / 6.0, own);
+                    self.control = self.controls.values().fold(zero.clone(), sum);
+                }
+                next
+            }
+            AggregationKind::Feddyn(_) => {
+                for (&client, update) in clients.iter().zip(&updates) {
+                    let own = self.controls.entry(client).or_insert(vec![0.0; old.len()]);
+                    *own = plus(own, 1.0, update);
+                }
+                let sum = |sum: Vector, own: &Vector| plus(&sum, 1.0 / 6.0, own);
+                self.control = self.controls.values().fold(vec![0.0; old.len()], sum);
+                let equal = vec![1.0 / clients.len() as f64; clients.len()];
+                match clients.is_empty() {
+                    true => old.clone(),
+                    false => plus(&combined(&equal, models), 1.0, &self.control),
+                }
+            }
             AggregationKind::LabelMatched(_) => combined(&matched(seen, &mean), models),
             _ => return None,
         };
         Some(())
+    }
+
+    /// Away from the model after the last amplification, in every so manieth round.
+    fn amplified(&mut self, model: Vector, every: u32, factor: f64) -> Vector {
+        if self.came.len() as u32 % every != 0 {
+            return model;
+        }
+        self.anchor = plus(&self.anchor, factor, &plus(&model, -1.0, &self.anchor));
+        self.anchor.clone()
     }
 
     /// SCAFFOLD, option II: everyone who arrived advances from the same server variate, by local steps or whatever else scales it.
@@ -440,6 +708,29 @@ impl Replay {
             self.controls.insert(client, next);
         }
     }
+}
+
+impl Seen<'_> {
+    /// Copies · p/(K s (1 − ε)) of what arrived.
+    fn inverse(&self) -> Vector {
+        let s = self.selection.unwrap();
+        let weight = |&(c, copies): &(usize, f64)| {
+            copies * self.target[c] / (self.draws * s[c] * (1.0 - self.failure[c]))
+        };
+        self.arrived.iter().map(weight).collect()
+    }
+}
+
+/// Rates that start at 4/6, after these rounds.
+fn smoothed(rounds: &[Vec<usize>], smoothing: f64) -> Vector {
+    let mut rates = vec![4.0 / 6.0; 6];
+    for members in rounds {
+        for (client, rate) in rates.iter_mut().enumerate() {
+            let there = f64::from(u8::from(members.contains(&client)));
+            *rate = (1.0 - smoothing) * *rate + smoothing * there;
+        }
+    }
+    rates
 }
 
 /// The weights of "label-matched" by exhaustive pairwise exchange: move mass between two arrivals to the exact minimum along
@@ -488,7 +779,8 @@ fn every_scheme_agrees_with_an_independent_implementation() {
             let Outcome::Done(report) = engine.step(round).unwrap() else { panic!("{name}") };
             let federation = &world.federation;
             let selected: Vec<usize> = report.selected.iter().map(|(c, _)| *c as usize).collect();
-            replay.check_selected(name, &scheme, &selected, federation.weights());
+            let failure = engine.federation().failure();
+            replay.check_selected(name, &scheme, &selected, federation.weights(), failure);
             let probabilities = engine.probabilities();
             let clients: Vec<usize> = report.arrived.iter().map(|(c, _)| *c as usize).collect();
             let steps: Vec<u32> = clients.iter().map(|&c| world.steps(c as u32)).collect();
@@ -504,6 +796,7 @@ fn every_scheme_agrees_with_an_independent_implementation() {
                 weights: federation.weights(),
                 target: probabilities.map_or(federation.weights(), |p| p.target),
                 selection: probabilities.map(|p| p.selection),
+                draws: probabilities.map_or(0.0, |p| p.draws as f64),
                 failure: engine.federation().failure(),
                 labels: clients.iter().map(|&c| federation.labels(c).to_vec()).collect(),
                 goal: federation.global_labels(),
@@ -540,6 +833,12 @@ fn every_scheme_agrees_with_an_independent_implementation() {
                     }
                 }
             }
+            if let AggregationKind::Fedpbc(_) = scheme.aggregation {
+                for (client, model) in all.iter().filter(|(c, _)| !clients.contains(c)) {
+                    replay.own[*client] = model.clone();
+                }
+            }
+            replay.observe_utilities(&old, round, &selected, &clients);
             replay.received.extend(clients.iter().copied().zip(models));
             replay.trained.extend(all);
             replay.selected.push(selected);

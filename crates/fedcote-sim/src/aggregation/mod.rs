@@ -1,7 +1,16 @@
 //! What becomes of the local models that arrived.
 
+mod all;
+mod amplified;
+mod amplified_scaffold;
 mod control;
+mod f3ast;
 mod fedau;
+mod fedawe;
+mod feddyn;
+mod fedpbc;
+mod fedstale;
+mod known;
 mod label_matched;
 mod mean;
 mod memory;
@@ -10,10 +19,20 @@ mod tf;
 mod variance_reduced;
 mod yogi;
 
+pub use all::All;
+pub use amplified::{Amplified, AmplifiedSettings};
+pub use amplified_scaffold::AmplifiedScaffold;
 pub use control::{
     Control, ControlSettings, CorrectionKind, LabelSettings, MemoryKind, ServerRate,
 };
+pub(crate) use f3ast::Rates;
+pub use f3ast::{F3ast, F3astSettings};
 pub use fedau::{FedAu, FedAuSettings};
+pub use fedawe::{FedAwe, FedAweSettings};
+pub use feddyn::{FedDyn, FedDynSettings};
+pub use fedpbc::FedPbc;
+pub use fedstale::{FedStale, FedStaleSettings};
+pub use known::{Known, KnownSettings};
 pub use label_matched::{LabelMatched, LabelMatchedSettings};
 pub use mean::{Mean, StepSettings, WeightedMean};
 pub use memory::Memory;
@@ -47,6 +66,24 @@ choices! {
         "variance-reduced" => VarianceReduced(StepSettings),
         /// The mean weighted by observed participation (FedAU).
         "fedau" => Fedau(FedAuSettings),
+        /// The sum of what arrived, weighted by p: the absent count as clients that did not move.
+        "all" => All(StepSettings),
+        /// The sum of what arrived, each divided by the probability that it does.
+        "known" => Known(KnownSettings),
+        /// The same, corrected by a share of everyone's latest update (FedStale).
+        "fedstale" => Fedstale(FedStaleSettings),
+        /// The sum of what arrived, each divided by the rate at which it does (F3AST).
+        "f3ast" => F3ast(F3astSettings),
+        /// The mean of the clients' own models, with echoes of what they missed (FedAWE).
+        "fedawe" => Fedawe(FedAweSettings),
+        /// The mean of the clients' own models, which train on when they are not heard (FedPBC).
+        "fedpbc" => Fedpbc(StepSettings),
+        /// The mean, its progress amplified once a period.
+        "amplified" => Amplified(AmplifiedSettings),
+        /// The same with control variates of the last period.
+        "amplified-scaffold" => AmplifiedScaffold(AmplifiedSettings),
+        /// The mean, with a regulariser that moves along (FedDyn).
+        "feddyn" => Feddyn(FedDynSettings),
         /// Weights that match this round's labels to the global mix.
         "label-matched" => LabelMatched(LabelMatchedSettings),
     }
@@ -60,7 +97,7 @@ impl AggregationKind {
 
     /// Whether it needs a selection by probabilities.
     pub fn needs_probabilities(&self) -> bool {
-        matches!(self, Self::TfAggregation(_))
+        matches!(self, Self::TfAggregation(_) | Self::Known(_) | Self::Fedstale(_))
     }
 }
 
@@ -78,6 +115,17 @@ pub fn build(scheme: &Scheme, parameters: usize) -> Box<dyn Aggregation> {
             Box::new(VarianceReduced::new(settings.rate(), parameters))
         }
         AggregationKind::Fedau(settings) => Box::new(FedAu::new(settings)),
+        AggregationKind::All(settings) => Box::new(All::new(settings)),
+        AggregationKind::Known(settings) => Box::new(Known::new(settings)),
+        AggregationKind::Fedstale(settings) => Box::new(FedStale::new(settings, parameters)),
+        AggregationKind::F3ast(settings) => Box::new(F3ast::new(settings)),
+        AggregationKind::Fedawe(settings) => Box::new(FedAwe::new(settings)),
+        AggregationKind::Fedpbc(settings) => Box::new(FedPbc::new(settings, parameters)),
+        AggregationKind::Amplified(settings) => Box::new(Amplified::new(settings)),
+        AggregationKind::AmplifiedScaffold(settings) => {
+            Box::new(AmplifiedScaffold::new(settings, parameters))
+        }
+        AggregationKind::Feddyn(settings) => Box::new(FedDyn::new(settings, parameters)),
         AggregationKind::LabelMatched(settings) => Box::new(LabelMatched::new(settings)),
     }
 }

@@ -112,6 +112,61 @@ pub const NAMED: &[Named] = &[
         about: "fedavg draws; weights from observed participation",
         table: r#"aggregation = "fedau""#,
     },
+    Named {
+        name: "fedawe",
+        about: "clients go on from their own models; echoes make up for rounds they missed",
+        table: r#"aggregation = "fedawe""#,
+    },
+    Named {
+        name: "fedpbc",
+        about: "everybody trains in every round, heard or not; who is heard gets the mean",
+        table: r#"selection = "everyone", aggregation = "fedpbc""#,
+    },
+    Named {
+        name: "f3ast",
+        about: "those asked most rarely for their weight, divided by the rate at which they arrive",
+        table: r#"selection = "f3ast", aggregation = "f3ast""#,
+    },
+    Named {
+        name: "fedstale",
+        about: "fedavg-known, corrected by half of everyone's latest update",
+        table: r#"aggregation = "fedstale""#,
+    },
+    Named {
+        name: "ca-fed",
+        about: "everyone who is there, without clients that do more harm than good",
+        table: r#"selection = "ca-fed", aggregation = "known""#,
+    },
+    Named {
+        name: "oort",
+        about: "clients of high loss, and some that were never tried",
+        table: r#"selection = "oort""#,
+    },
+    Named {
+        name: "fedavg-all",
+        about: "fedavg draws; the absent count as clients that did not move",
+        table: r#"aggregation = "all""#,
+    },
+    Named {
+        name: "fedavg-known",
+        about: "fedavg draws; what arrives is divided by the probability that it does",
+        table: r#"aggregation = "known""#,
+    },
+    Named {
+        name: "amplified-fedavg",
+        about: "fedavg draws; the progress of every period is amplified",
+        table: r#"aggregation = "amplified""#,
+    },
+    Named {
+        name: "amplified-scaffold",
+        about: "the same with control variates of the last period",
+        table: r#"aggregation = "amplified-scaffold""#,
+    },
+    Named {
+        name: "feddyn",
+        about: "fedavg draws; a regulariser on clients that moves along",
+        table: r#"aggregation = "feddyn""#,
+    },
 ];
 
 /// The table of a named scheme.

@@ -1,17 +1,25 @@
 //! Whom the server asks in a round.
 
+mod ca_fed;
 mod drawing;
+mod everyone;
+mod f3ast;
 mod fedcote_selection;
 mod gs;
 mod newt;
+mod oort;
 mod power_of_choice;
 mod printed;
 mod tf;
 mod weights;
 
+pub use ca_fed::{CaFed, CaFedSettings};
+pub use everyone::Everyone;
+pub use f3ast::{F3ast, F3astSelectionSettings};
 pub use fedcote_selection::{AimKind, Fedcote, FedcoteSettings, SolverKind};
 pub use gs::Gs;
 pub use newt::{DifferenceKind, Newt, NewtSettings};
+pub use oort::{Oort, OortSettings};
 pub use power_of_choice::{LossKind, PowerOfChoice, PowerOfChoiceSettings};
 pub use printed::PrintedSettings;
 pub use tf::{Tf, TfSettings};
@@ -39,13 +47,28 @@ choices! {
         "tf-aggregation" => TfAggregation(TfSettings),
         /// Draws that undo the distortion by failures.
         "fedcote" => Fedcote(FedcoteSettings),
+        /// Every client, there or not.
+        "everyone" => Everyone,
+        /// Of those who are there, the ones asked most rarely for their weight.
+        "f3ast" => F3ast(F3astSelectionSettings),
+        /// Everyone who is there, apart from clients that do more harm than good (CA-Fed).
+        "ca-fed" => CaFed(CaFedSettings),
+        /// Of those who are there, clients of high loss, and some that were never tried.
+        "oort" => Oort(OortSettings),
     }
 }
 
 impl SelectionKind {
     /// Whether clients are drawn by probabilities.
     pub fn has_probabilities(&self) -> bool {
-        matches!(self, Self::Weights(_) | Self::TfAggregation(_) | Self::Fedcote(_))
+        matches!(
+            self,
+            Self::Weights(_)
+                | Self::TfAggregation(_)
+                | Self::Fedcote(_)
+                | Self::Everyone
+                | Self::CaFed(_)
+        )
     }
 }
 
@@ -67,5 +90,9 @@ pub fn build(scheme: &Scheme, world: &World) -> Box<dyn Selection> {
         SelectionKind::Fedcote(settings) => {
             Box::new(Fedcote::new(settings, scenario, drawing(settings.draws)))
         }
+        SelectionKind::Everyone => Box::new(Everyone::default()),
+        SelectionKind::F3ast(settings) => Box::new(F3ast::new(settings)),
+        SelectionKind::CaFed(settings) => Box::new(CaFed::new(settings)),
+        SelectionKind::Oort(settings) => Box::new(Oort::new(settings)),
     }
 }

@@ -1,0 +1,210 @@
+//! The schemes for clients that come and go, on a problem that can be worked by hand: two clients with the losses (w − u)²/2, u = 0 and 10, one step of
+//! rate 0.1, w = 5 at first. Arrivals: the first client in rounds 1 and 2, both in round 3, the second in round 4, nobody in round 5. Where
+//! probabilities are needed they are 0.8 and 0.5.
+
+use std::sync::Arc;
+
+use fedcote::random::{Key, Stream};
+use fedcote_learn::models::Parameter;
+use fedcote_radio::{Network, Source};
+use fedcote_sim::task::{Job, LabelCounts, Scores, Task};
+use fedcote_sim::{Engine, Error, Outcome, Scenario, World};
+
+const ARRIVALS: [[bool; 2]; 5] =
+    [[true, false], [true, false], [true, true], [false, true], [false, false]];
+
+struct Toy {
+    parameters: Vec<Parameter>,
+}
+
+impl Task for Toy {
+    fn parameters(&self) -> &[Parameter] {
+        &self.parameters
+    }
+
+    fn label_counts(&self) -> LabelCounts {
+        LabelCounts { classes: 2, counts: vec![1.0, 0.0, 0.0, 1.0] }
+    }
+
+    fn initial(&self, _key: Key) -> Result<Vec<f32>, Error> {
+        Ok(vec![5.0])
+    }
+
+    fn train(&self, global: &[f32], jobs: &mut [Job<'_>]) -> Result<(), Error> {
+        for job in jobs {
+            let goal = 10.0 * job.client as f32;
+            let mut model = job.start.unwrap_or(global).to_vec();
+            for _ in 0..job.steps {
+                let mut gradient = [model[0] - goal];
+                job.correction.apply(&model, global, &mut gradient);
+                model[0] -= job.rate * gradient[0];
+            }
+            (job.model, job.finite) = (model, true);
+        }
+        Ok(())
+    }
+
+    fn losses(&self, model: &[f32], clients: &[u32]) -> Result<Vec<f64>, Error> {
+        let loss = |&client: &u32| (f64::from(model[0]) - 10.0 * f64::from(client)).powi(2) / 2.0;
+        Ok(clients.iter().map(loss).collect())
+    }
+
+    fn evaluate(&self, model: &[f32], _on_training_data: bool) -> Result<Scores, Error> {
+        Ok(vec![("value".to_owned(), model[0].into())])
+    }
+}
+
+/// Who arrives is written down; what the server knows are the probabilities, or who is there.
+#[derive(Debug)]
+struct Script {
+    shows: bool,
+}
+
+impl Source for Script {
+    fn clients(&self) -> usize {
+        2
+    }
+
+    fn failure(&self, round: u32, client: usize) -> f64 {
+        match self.shows {
+            true => f64::from(u8::from(!ARRIVALS[round as usize - 1][client])),
+            false => [0.2, 0.5][client],
+        }
+    }
+
+    fn arrives(&self, round: u32, client: usize, _stream: &mut Stream) -> bool {
+        ARRIVALS[round as usize - 1][client]
+    }
+
+    fn moves(&self) -> bool {
+        true
+    }
+}
+
+fn engine(scheme: &str, table: &str, selected: &str, shows: bool) -> Engine {
+    let text = format!(
+        "rounds = 5\nclients = 2\nselected = {selected}\nschemes = [\"{scheme}\"]\n\
+         [training]\nlocal_steps = 1\nbatch = 1\nrate = 0.1\n\
+         [network]\nkind = \"fixed\"\nfailure = [0.2, 0.5]\n[scheme.{scheme}]\n{table}"
+    );
+    let scenario = Scenario::parse("test", &text, &[], ".".as_ref()).unwrap();
+    let parameters = vec![Parameter { name: "w".into(), shape: vec![1], offset: 0 }];
+    let scheme = scenario.schemes.resolve(scheme).unwrap();
+    let mut world = World::new(Arc::new(scenario), Arc::new(Toy { parameters }), 1).unwrap();
+    world.network = Network::from_source(Box::new(Script { shows }), 1e6);
+    Engine::new(Arc::new(world), scheme).unwrap()
+}
+
+fn play(engine: &mut Engine) -> Vec<(f32, f32)> {
+    let mut values = Vec::new();
+    for round in 1..=5 {
+        let Outcome::Done(report) = engine.step(round).unwrap() else { panic!("diverged") };
+        let arrived = ARRIVALS[round as usize - 1].iter().filter(|arrived| **arrived).count();
+        assert!(report.arrived.len() <= arrived);
+        values.push((engine.global()[0], engine.model()[0]));
+    }
+    values
+}
+
+/// Six decimals of numbers up to 10 in single precision.
+fn near(found: impl Into<f64>, wanted: f64, what: &str) {
+    let found = found.into();
+    assert!((found - wanted).abs() < 2e-6, "{what}: {found} instead of {wanted}");
+}
+
+#[test]
+fn global_models_are_as_by_hand() {
+    for (scheme, table, wanted) in [
+        ("fedavg-all", "", [4.75, 4.5125, 4.56125, 4.833188, 4.833188]),
+        ("fedavg-known", "", [4.6875, 4.394531, 4.680420, 5.212378, 5.212378]),
+        ("fedawe", "clip = 0", [4.5, 4.05, 5.0725, 5.56525, 5.56525]),
+        ("fedawe", "", [4.5, 4.05, 5.025, 5.5225, 5.5225]),
+        ("fedpbc", "", [4.5, 4.05, 5.0, 5.5, 5.5]),
+        ("fedstale", "", [4.6875, 4.425781, 4.735889, 5.012300, 5.012300]),
+        ("fedstale", "stale = 1", [4.6875, 4.457031, 4.791357, 4.812222, 4.812222]),
+        ("fedstale", "stale = 0", [4.6875, 4.394531, 4.680420, 5.212378, 5.212378]),
+        ("amplified-fedavg", "every = 2\namplification = 2", [4.5, 3.1, 3.29, 4.822, 4.822]),
+        ("amplified-scaffold", "every = 2", [4.5, 3.575, 3.7175, 4.374875, 4.374875]),
+        ("feddyn", "alpha = 1", [4.25, 3.4375, 3.4, 4.054063, 4.054063]),
+    ] {
+        let mut engine = engine(scheme, table, "\"all\"", false);
+        for (round, ((global, _), wanted)) in play(&mut engine).into_iter().zip(wanted).enumerate()
+        {
+            near(global, wanted, &format!("{scheme} {table}, round {}", round + 1));
+        }
+    }
+}
+
+#[test]
+fn f3ast_chooses_and_weighs_as_by_hand() {
+    let mut engine = engine("f3ast", "smoothing = 0.1", "1", true);
+    let wanted = [4.545455, 4.163484, 4.791742, 5.294421, 5.294421];
+    let asked: [&[(u32, u32)]; 5] = [&[(0, 1)], &[(0, 1)], &[(1, 1)], &[(1, 1)], &[]];
+    for (round, (wanted, asked)) in wanted.into_iter().zip(asked).enumerate() {
+        let Outcome::Done(report) = engine.step(round as u32 + 1).unwrap() else { panic!() };
+        assert_eq!(report.selected, asked, "{round}");
+        near(engine.global()[0], wanted, "f3ast");
+    }
+    let saved = engine.save();
+    for name in ["f3ast.arrived", "f3ast.selected"] {
+        let rates: Vec<f64> = saved.get_value(name).unwrap();
+        near(rates[0], 0.433755, name);
+        near(rates[1], 0.466245, name);
+    }
+}
+
+/// What is remembered, and the models that are evaluated.
+#[test]
+fn states_are_as_by_hand() {
+    let state = |scheme: &str, table: &str| {
+        let mut engine = engine(scheme, table, "\"all\"", false);
+        let values = play(&mut engine);
+        (values.into_iter().map(|(_, model)| model).collect::<Vec<_>>(), engine.save())
+    };
+    let (models, saved) = state("fedawe", "clip = 0");
+    near(models[4], 5.318875, "the mean of 5.0725 and 5.56525");
+    let mut versions = saved.tensors["fedawe.models"].clone();
+    versions.sort_by(f32::total_cmp);
+    near(versions[0], 5.0725, "the first client's model");
+    near(versions[1], 5.56525, "the second client's model");
+    let (models, saved) = state("fedpbc", "");
+    models.iter().for_each(|model| near(*model, 5.0, "the mean of FedPBC"));
+    // The first client was trained first: round by round rows are added as clients are heard.
+    let mut own = saved.tensors["fedpbc.models"].clone();
+    own.sort_by(f32::total_cmp);
+    near(own[0], 4.05, "FedPBC's first model");
+    near(own[1], 5.95, "FedPBC's second model");
+    let (_, saved) = state("fedstale", "");
+    near(saved.tensors["fedstale.updates"][0], -0.442578, "h of the first client");
+    near(saved.tensors["fedstale.updates"][1], 0.526411, "h of the second client");
+    let (_, saved) = state("amplified-scaffold", "every = 2");
+    near(saved.tensors["amplified.clients"][0], 3.575, "c of the first client");
+    near(saved.tensors["amplified.clients"][1], -6.35375, "c of the second client");
+    near(saved.tensors["amplified.server"][0], -1.389375, "c");
+    let (models, saved) = state("feddyn", "alpha = 1");
+    near(saved.tensors["feddyn.clients"][0], -1.13125, "λ of the first client");
+    near(saved.tensors["feddyn.clients"][1], 1.250625, "λ of the second client");
+    // The mean of what arrived: the global model without λ̄.
+    near(models[4], 4.054063 - 0.5 * (1.250625 - 1.13125), "FedDyn's model");
+}
+
+/// In each round in which a client arrives, the echoes of FedAWE so far add up to the round's number.
+#[test]
+fn echoes_make_up_for_every_round_missed() {
+    let mut echoes = [0u32; 2];
+    let mut last = [0u32; 2];
+    let mut engine = engine("fedawe", "clip = 0", "\"all\"", false);
+    for round in 1..=5u32 {
+        let before = engine.save();
+        engine.step(round).unwrap();
+        for client in 0..2 {
+            if ARRIVALS[round as usize - 1][client] {
+                let known: Vec<u32> = before.get_value("fedawe.last").unwrap();
+                assert_eq!(known.get(client).copied().unwrap_or(0), last[client]);
+                echoes[client] += round - last[client];
+                last[client] = round;
+                assert_eq!(echoes[client], round);
+            }
+        }
+    }
+}
