@@ -40,7 +40,9 @@ pub mod train;
 
 pub use augment::Augmentation;
 pub use error::Error;
-pub use evaluate::{ClassEvaluation, Evaluation, evaluate, gradient_over, loss_over, rms_loss_over};
+pub use evaluate::{
+    ClassEvaluation, Evaluation, evaluate, gradient_over, loss_over, rms_loss_over,
+};
 pub use kernels::Path;
 pub use partition::{Partition, partition};
 

@@ -71,6 +71,8 @@ impl Partition {
 /// - `dirichlet`: each client draws a label mix from a symmetric Dirichlet distribution of parameter
 ///   `concentration`, then its samples by that mix from what is left; clients choose in random order
 ///   (Hsu, Qi and Brown, 2019).
+/// - `dirichlet-cut`: each client draws a label mix in the same way, and the samples of a label, in their order, are cut
+///   among all clients in proportion to its share in their mixes (FedAU, FedAWE): clients differ in size.
 /// - `shards`: samples sorted by label, cut into `shards_per_client` equal shards per client, dealt
 ///   (McMahan et al., 2017).
 ///
@@ -111,6 +113,10 @@ pub fn partition<Label: Copy + Into<usize>>(
             let sizes = sizes(labels.len(), 0, clients, unbalance)?;
             let mixes = Mixes::new(spec.concentration.unwrap_or(0.5), classes)?;
             Ok(dirichlet(by_label(labels, classes), &sizes, mixes, &mut stream))
+        }
+        PartitionKind::DirichletCut => {
+            let mixes = Mixes::new(spec.concentration.unwrap_or(0.5), classes)?;
+            dirichlet_cut(&by_label(labels, classes), clients, mixes, &mut stream)
         }
         PartitionKind::Shards => {
             shards(labels, classes, clients, spec.shards_per_client.unwrap_or(2), &mut stream)
@@ -239,6 +245,47 @@ fn dirichlet(
         }
     }
     Partition::cut(sizes, samples)
+}
+
+/// Every label's samples, cut at the rounded running sums of its shares in the clients' mixes.
+fn dirichlet_cut(
+    pools: &[Vec<u32>],
+    clients: usize,
+    mut mixes: Mixes,
+    stream: &mut Stream,
+) -> Result<Partition, Error> {
+    let mixes: Vec<Vec<f64>> = (0..clients)
+        .map(|_| {
+            let mix = mixes.draw(stream);
+            let total: f64 = mix.iter().sum();
+            mix.iter().map(|weight| weight / total).collect()
+        })
+        .collect();
+    let mut own = vec![Vec::new(); clients];
+    for (label, pool) in pools.iter().enumerate() {
+        let total: f64 = mixes.iter().map(|mix| mix[label]).sum();
+        let (mut sum, mut given) = (0.0, 0);
+        for (client, own) in own.iter_mut().enumerate() {
+            // A label that no mix has goes to everyone.
+            let even = 1.0 / clients as f64;
+            sum += if total > 0.0 { mixes[client][label] / total } else { even };
+            let until = match client + 1 == clients {
+                true => pool.len(),
+                false => ((pool.len() as f64 * sum).round() as usize).clamp(given, pool.len()),
+            };
+            own.extend_from_slice(&pool[given..until]);
+            given = until;
+        }
+    }
+    if let Some(client) = own.iter().position(Vec::is_empty) {
+        let reason = format!(
+            "client {} would have no samples; fewer clients, another seed or a larger concentration would fit",
+            client + 1
+        );
+        return Err(Error::setting("data.partition", reason));
+    }
+    let sizes: Vec<usize> = own.iter().map(Vec::len).collect();
+    Ok(Partition::cut(&sizes, own.concat()))
 }
 
 /// A sample of a label drawn from the mix, among labels that are left.

@@ -34,17 +34,17 @@ proptest! {
         unbalance in prop_oneof![Just(0.5), 0.01..0.99],
         concentration in 1e-3..10.0,
         shards_per_client in 1_usize..5,
-        kind in 0_usize..5,
+        kind in 0_usize..6,
         seed in 0_u64..1_000,
     ) {
         use PartitionKind::*;
-        let mut spec = spec([Iid, LabelPairs, OneLabel, Dirichlet, Shards][kind]);
+        let mut spec = spec([Iid, LabelPairs, OneLabel, Dirichlet, Shards, DirichletCut][kind]);
         match spec.partition {
             Shards => spec.shards_per_client = Some(shards_per_client),
-            Dirichlet => spec.concentration = Some(concentration),
+            Dirichlet | DirichletCut => spec.concentration = Some(concentration),
             _ => {}
         }
-        if spec.partition != Shards {
+        if !matches!(spec.partition, Shards | DirichletCut) {
             spec.unbalance = Some(unbalance);
         }
         match partition(&spec, &labels, 7, clients, seed) {
@@ -80,7 +80,8 @@ proptest! {
                 let rarest = unbalance.min(1.0 - unbalance);
                 let shards = clients * shards_per_client <= labels.len();
                 let room = fewest.unwrap() as f64 * rarest >= clients as f64;
-                prop_assert!(!room || clients < 7 || (spec.partition == Shards && !shards), "{error}");
+                let cut = spec.partition == DirichletCut;
+                prop_assert!(!room || clients < 7 || cut || (spec.partition == Shards && !shards), "{error}");
             }
         }
     }
@@ -89,6 +90,32 @@ proptest! {
 /// Ten labels of 600 samples each.
 fn balanced() -> Vec<u8> {
     (0..6_000).map(|sample| (sample % 10) as u8).collect()
+}
+
+/// Labels are cut, not dealt: what a client has of a label are neighbours, and clients differ in size.
+#[test]
+fn a_cut_goes_through_every_label_in_order() {
+    let labels = balanced();
+    let spec = DataSpec { concentration: Some(0.1), ..spec(PartitionKind::DirichletCut) };
+    let result = partition(&spec, &labels, 10, 100, 1).unwrap();
+    check(&result, labels.len(), 100);
+    let mut ends = [0; 10];
+    for client in 0..100 {
+        for &sample in result.client(client) {
+            let label = usize::from(labels[sample as usize]);
+            // Sample s of 0, 1, 2, … is the (s / 10)-th of its label.
+            assert_eq!(sample as usize / 10, ends[label], "client {client}");
+            ends[label] += 1;
+        }
+    }
+    assert_eq!(ends, [600; 10]);
+    let sizes: Vec<usize> = (0..100).map(|client| result.client(client).len()).collect();
+    let (most, least) = (sizes.iter().max().unwrap(), sizes.iter().min().unwrap());
+    assert!(most - least > 10, "{sizes:?}");
+    // With a huge concentration all mixes are alike: six samples of every label for everyone.
+    let even = DataSpec { concentration: Some(1e6), ..spec };
+    let result = partition(&even, &labels, 10, 100, 1).unwrap();
+    assert!((0..100).all(|client| result.client(client).len().abs_diff(60) <= 10));
 }
 
 /// Clients 2c − 1 and 2c hold label c, 1/100 and 9/100 of all samples when unbalanced: the paper's table.

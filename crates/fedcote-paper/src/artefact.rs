@@ -2,7 +2,7 @@
 
 use crate::request::Request;
 use crate::variant::{Setting, Task, Variant};
-use crate::{beyond, calibrate, grids, placement, readings};
+use crate::{beyond, calibrate, grids, placement, readings, rivals};
 
 /// One table or figure.
 pub struct Artefact {
@@ -26,6 +26,8 @@ pub enum Body {
     Readings,
     /// The comparison with what is not in the paper.
     Beyond,
+    /// The protocol of another paper, with its numbers.
+    Rivals,
     /// The fit of the network to one number of the paper.
     Calibration,
     /// The choice of a placement by another.
@@ -107,7 +109,7 @@ impl Grid {
 }
 
 /// The artefacts, in the paper's order.
-pub const ARTEFACTS: [Artefact; 35] = [
+pub const ARTEFACTS: [Artefact; 36] = [
     other("table-2", "settings: the standard of each client", Other::Standards),
     other("table-3", "settings: link parameters of each standard", Other::Links),
     table(
@@ -186,6 +188,12 @@ pub const ARTEFACTS: [Artefact; 35] = [
         Other::Estimators,
     ),
     Artefact {
+        name: "rivals",
+        what: "FedAWE's protocol: clients that come and go, with its schemes and ours",
+        task: None,
+        body: Body::Rivals,
+    },
+    Artefact {
         name: "calibrate",
         what: "the loss outdoors at which FedAvg is as good as in the paper",
         task: Some(Task::Mnist),
@@ -232,18 +240,20 @@ impl Artefact {
         ARTEFACTS.iter().find(|artefact| artefact.name == name)
     }
 
-    /// Whether `all` has it: parts of another and the calibration are asked for by name.
+    /// Whether `all` has it: parts of another, the calibration and the protocol of another paper are asked for by name.
     pub fn is_whole(&self) -> bool {
         !matches!(self.name, "beyond-static" | "beyond-walking")
-            && !matches!(self.body, Body::Calibration | Body::Placement)
+            && !matches!(self.body, Body::Rivals | Body::Calibration | Body::Placement)
     }
 
     /// The request as it is for this artefact.
     pub fn adapt(&self, request: &Request) -> Request {
         let mut request = request.clone();
         request.task = self.task.unwrap_or(request.task);
-        if let Body::Calibration = self.body {
-            request.full_seeds = calibrate::SEEDS;
+        match self.body {
+            Body::Calibration => request.full_seeds = calibrate::SEEDS,
+            Body::Rivals => request.full_seeds = rivals::SEEDS,
+            _ => {}
         }
         request
     }
@@ -255,6 +265,7 @@ impl Artefact {
             Body::Table(grid) | Body::Curves(_, grid) => grid(request),
             Body::Readings => readings::grid(request),
             Body::Beyond => beyond::grid(self.name, request),
+            Body::Rivals => rivals::grid(request),
             Body::Calibration => calibrate::grid(request),
             Body::Placement => placement::grid(request),
             Body::Other(_) => return None,

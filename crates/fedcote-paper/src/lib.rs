@@ -41,6 +41,7 @@ mod placement;
 mod plan;
 mod readings;
 mod request;
+mod rivals;
 mod runs;
 mod selection;
 mod settings;

@@ -15,8 +15,8 @@ use crate::request::Request;
 use crate::runs::{self, Run, Store};
 use crate::variant::Task;
 use crate::{
-    calibrate, curves, estimators, heterogeneity, placement, readings, selection, settings, tables,
-    theorem, theory, uploads,
+    calibrate, curves, estimators, heterogeneity, placement, readings, rivals, selection, settings,
+    tables, theorem, theory, uploads,
 };
 
 /// Shows progress: what happens in runs, and lines between them.
@@ -149,6 +149,9 @@ impl Plan {
             }
             (Body::Beyond, Some(grid)) => {
                 read(&grid)?.map(|cells| tables::tails(title, &grid, &cells))
+            }
+            (Body::Rivals, Some(grid)) => {
+                read(&grid)?.map(|cells| rivals::make(bare, &grid, &cells))
             }
             (Body::Calibration, Some(grid)) => {
                 read(&grid)?.map(|cells| calibrate::make(bare, &cells))

@@ -123,6 +123,8 @@ pub struct Variant {
     pub excess: Option<u16>,
     /// The seed of the placement, instead of the network's own.
     pub placement: Option<u64>,
+    /// FedAWE's protocol with this pattern of availability, instead of the network and the shares above.
+    pub rivals: Option<&'static str>,
     /// Rounds, if not the paper's.
     pub rounds: Option<u32>,
 }
@@ -142,12 +144,16 @@ impl Variant {
             setting: None,
             excess: None,
             placement: None,
+            rivals: None,
             rounds,
         }
     }
 
     /// The folder's name: everything that makes the variant differ from another.
     pub fn slug(&self) -> String {
+        if let Some(pattern) = self.rivals {
+            return format!("fedawe-{}-{pattern}", self.task) + &self.rest();
+        }
         let mut slug = match self.excess {
             Some(excess) => format!("excess{}-{}", tenths(excess), self.task),
             None => format!("{}-{}", self.network, self.task),
@@ -173,17 +179,20 @@ impl Variant {
         if let Some(placement) = self.placement {
             slug += &format!("-placement{placement}");
         }
-        if let Some(setting) = self.setting {
-            slug += &format!("-{}", setting.slug);
-        }
-        if let Some(rounds) = self.rounds {
-            slug += &format!("-r{rounds}");
-        }
-        slug
+        slug + &self.rest()
+    }
+
+    /// The end of the folder's name.
+    fn rest(&self) -> String {
+        let setting = self.setting.map_or(String::new(), |setting| format!("-{}", setting.slug));
+        setting + &self.rounds.map_or(String::new(), |rounds| format!("-r{rounds}"))
     }
 
     /// The scenario for these schemes and seeds.
     pub fn scenario(&self, schemes: &[String], seeds: &[u64]) -> Result<Scenario, Error> {
+        if let Some(pattern) = self.rivals {
+            return self.rivalry(pattern, schemes, seeds);
+        }
         let preset = match (self.task, self.network) {
             (Task::Mnist, Network::Literal) => "paper-literal",
             (Task::Mnist, Network::Calibrated) => "paper-calibrated",
@@ -247,8 +256,28 @@ impl Variant {
         Ok(scenario)
     }
 
+    /// FedAWE's protocol.
+    fn rivalry(&self, pattern: &str, schemes: &[String], seeds: &[u64]) -> Result<Scenario, Error> {
+        let preset = match self.task {
+            Task::Mnist => "fedawe-mnist",
+            Task::Cifar10 => "fedawe",
+        };
+        let mut set = vec![
+            format!("seeds={seeds:?}"),
+            format!("schemes={schemes:?}"),
+            format!("network.availability.pattern={pattern}"),
+        ];
+        set.extend(self.setting.iter().flat_map(|s| s.keys).map(|key| (*key).to_owned()));
+        set.extend(self.rounds.map(|rounds| format!("rounds={rounds}")));
+        set.extend(schemes.iter().flat_map(|scheme| parameters(scheme)));
+        Ok(Scenario::load(preset, &set)?)
+    }
+
     /// What is special about it, in words.
     pub fn words(&self) -> String {
+        if let Some(pattern) = self.rivals {
+            return pattern.replace('-', " ");
+        }
         let share = match self.share {
             Share::Iid => "i.i.d.".to_owned(),
             Share::Pairs => "two labels per client".to_owned(),
@@ -308,6 +337,7 @@ fn parameters(scheme: &str) -> Vec<String> {
         "fedcote-uncovered" => of("fedcote", &["coverage=false"]),
         "fedcote-gradient-covered" => of("fedcote-gradient", &["coverage=true"]),
         "ideal-systematic" => of("ideal", &["draws=systematic"]),
+        "fedawe-unclipped" => of("fedawe", &["clip=0.0"]),
         "ideal-memory" => of("ideal", &["aggregation=memory"]),
         _ => Vec::new(),
     }
@@ -348,6 +378,8 @@ mod tests {
             Variant { placement: Some(4), ..plain.clone() },
             Variant { network: Network::Harsh, ..plain.clone() },
             Variant { rounds: Some(20), ..plain.clone() },
+            Variant { rivals: Some("sine"), ..plain.clone() },
+            Variant { rivals: Some("staircase"), ..plain.clone() },
             Variant { task: Task::Cifar10, ..plain.clone() },
         ];
         let schemes = ["fedavg", "fedcote-ii-2", "ideal-memory"].map(str::to_owned);

@@ -170,9 +170,9 @@ fn settings(scenario: Scenario) -> BTreeMap<&'static str, String> {
     found.collect()
 }
 
-/// The presets with their settings, and the schemes.
+/// The presets with places on a map, with their settings, and the schemes.
 pub fn choices() -> Value {
-    let names = PRESETS.iter().flat_map(|preset| {
+    let names = PRESETS.iter().filter(|preset| preset.has_places()).flat_map(|preset| {
         [(preset.name.to_owned(), preset.summary().to_owned()), {
             let summary = format!("{} — with walking clients", preset.summary());
             (format!("{}-dynamic", preset.name), summary)
@@ -226,7 +226,8 @@ mod tests {
             let form = Form { preset: preset["name"].as_str().unwrap().into(), ..form(&settings) };
             assert!(form.check(&root).is_ok(), "{preset}: {:?}", form.check(&root));
         }
-        assert_eq!(choices["presets"].as_array().unwrap().len(), 2 * PRESETS.len());
+        let placed = PRESETS.iter().filter(|preset| preset.has_places()).count();
+        assert_eq!(choices["presets"].as_array().unwrap().len(), 2 * placed);
     }
 
     #[test]

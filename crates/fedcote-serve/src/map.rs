@@ -80,7 +80,10 @@ impl Networks {
         let exact = matches!(scenario.data.set, SetKind::Mnist | SetKind::Cifar10);
         let parameters = if exact { scenario.model_parameters() } else { Ok(1) };
         let parameters = parameters.map_err(Refusal::failed)?;
-        let network = Network::new(&scenario.network, clients, parameters, seed, run);
+        // The map is about links; who comes and goes may depend on labels.
+        let mut config = scenario.network.clone();
+        config.availability = Default::default();
+        let network = Network::new(&config, clients, parameters, seed, run);
         let network = network.map_err(Refusal::failed)?;
         let walks = scenario.network.mobility != Mobility::None;
         let known = Arc::new(Known { network, exact, walks });

@@ -208,3 +208,117 @@ fn echoes_make_up_for_every_round_missed() {
         }
     }
 }
+
+const AWAY: &str = r#"
+clients = 8
+schemes = ["fedavg"]
+[data]
+set = "synthetic"
+samples = 160
+features = 4
+classes = 4
+partition = "dirichlet-cut"
+concentration = 1.0
+[model]
+kind = "softmax"
+[training]
+local_steps = 2
+batch = 16
+rate = 0.1
+rate_decay = 0.1
+[network]
+kind = "fixed"
+failure = 0.1
+"#;
+
+fn away(top: &str, extra: &str, scheme: &str) -> Engine {
+    let text = format!("{top}{AWAY}{extra}");
+    let scenario = Arc::new(Scenario::parse("test", &text, &[], ".".as_ref()).unwrap());
+    let task = Arc::new(fedcote_sim::Classification::load(&scenario, 2).unwrap());
+    let scheme = scenario.schemes.resolve(scheme).unwrap();
+    Engine::new(Arc::new(World::new(scenario, task, 2).unwrap()), scheme).unwrap()
+}
+
+fn round(engine: &mut Engine, number: u32) -> fedcote_sim::RoundReport {
+    match engine.step(number).unwrap() {
+        Outcome::Done(report) => report,
+        Outcome::Diverged => panic!("diverged in round {number}"),
+    }
+}
+
+/// Everyone who is there is asked, nobody else; what arrives comes from them. Every scheme goes on from what was saved, whatever the server knows.
+#[test]
+fn every_scheme_meets_clients_that_come_and_go() {
+    let kinds = [
+        (
+            "selected = \"all\"\n",
+            "[network.availability]\nkind = \"label-coupled\"\npattern = \"sine\"\n",
+        ),
+        (
+            "selected = \"all\"\n",
+            "knowledge = \"estimated\"\n[network.availability]\nkind = \"markov\"\nprobability = 0.2\ncorrelation = 0.6\n",
+        ),
+        (
+            "selected = 3\n",
+            "[network.availability]\nkind = \"markov\"\nprobability = 0.2\ncorrelation = 0.6\nknown = \"now\"\n",
+        ),
+    ];
+    for (top, extra) in kinds {
+        let mut empty = 0;
+        for named in fedcote_sim::scheme::NAMED {
+            let name = named.name;
+            let mut whole = away(top, extra, name);
+            let reports: Vec<_> = (1..=12).map(|number| round(&mut whole, number)).collect();
+            let network = &whole.world().network;
+            for report in &reports {
+                let there = |client: usize| network.available(report.round, client);
+                empty += u32::from((0..8).all(|client| !there(client)));
+                let meets = whole.world().scenario.schemes.resolve(name).unwrap().failures;
+                if meets != fedcote_sim::scheme::FailureKind::Network {
+                    continue;
+                }
+                assert!(report.arrived.iter().all(|(client, _)| there(*client as usize)), "{name}");
+                if top.contains("all") && ["fedavg", "fedcote", "fedawe", "mifa"].contains(&name) {
+                    let asked: Vec<usize> =
+                        report.selected.iter().map(|(client, _)| *client as usize).collect();
+                    let wanted: Vec<usize> = (0..8).filter(|&client| there(client)).collect();
+                    assert_eq!(asked, wanted, "{name} round {}", report.round);
+                }
+            }
+            let mut first = away(top, extra, name);
+            (1..=5).for_each(|number| drop(round(&mut first, number)));
+            let mut second = away(top, extra, name);
+            second.restore(&first.save()).unwrap();
+            for number in 6..=12 {
+                assert_eq!(round(&mut second, number), reports[number as usize - 1], "{name}");
+            }
+            assert_eq!(second.save(), whole.save(), "{name} {extra}");
+            assert_eq!(second.model(), whole.model(), "{name} {extra}");
+        }
+        assert!(empty > 0 || !extra.contains("markov"), "rounds without anybody are tested");
+    }
+}
+
+/// Where everyone is asked there is nothing to select: FedCote's schemes are those of the weights.
+#[test]
+fn asking_everyone_leaves_nothing_to_select() {
+    let extra = "[network.availability]\nkind = \"label-coupled\"\n";
+    for (one, two) in [("fedcote", "fedavg"), ("fedcote-memory", "mifa")] {
+        let [one, two] = [one, two].map(|scheme| {
+            let mut engine = away("selected = \"all\"\n", extra, scheme);
+            (1..=8).for_each(|number| drop(round(&mut engine, number)));
+            engine.global().to_vec()
+        });
+        assert_eq!(one, two);
+    }
+}
+
+/// The rate of round r is divided by √(1 + (r − 1)/10): FedAWE's η₀/√(t/10 + 1), t from 0.
+#[test]
+fn the_rate_falls_by_the_square_root() {
+    let engine = away("selected = \"all\"\n", "", "fedavg");
+    let training = &engine.world().scenario.training;
+    for (round, wanted) in [(1, 0.1), (11, 0.1 / 2f64.sqrt()), (91, 0.1 / 10f64.sqrt())] {
+        assert!((f64::from(training.rate_in(round)) - wanted).abs() < 1e-8, "{round}");
+    }
+}

@@ -93,8 +93,10 @@ pub struct Args {
 
 fn after_help() -> String {
     let mut text = String::from("Presets:\n");
-    let dynamic =
-        ("…-dynamic", "each of them with walking clients (paper-dynamic: the calibrated one)");
+    let dynamic = (
+        "…-dynamic",
+        "each with radio links with walking clients (paper-dynamic: the calibrated one)",
+    );
     for (name, summary) in PRESETS.iter().map(|p| (p.name, p.summary())).chain([dynamic]) {
         text += &hanging(&format!("  {name:<18}"), summary);
     }

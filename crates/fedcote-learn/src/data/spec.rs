@@ -33,6 +33,8 @@ pub enum PartitionKind {
     OneLabel,
     /// One label mix per client, drawn from a Dirichlet distribution.
     Dirichlet,
+    /// One label mix per client, drawn likewise; each label's samples are cut in proportion to the mixes, so that clients differ in size.
+    DirichletCut,
     /// A few shards of the samples sorted by label.
     Shards,
 }
@@ -49,7 +51,7 @@ pub struct DataSpec {
     /// How clients share the training samples; default `iid`.
     pub partition: PartitionKind,
     /// The share of the samples that goes to clients 2, 4, 6, …, between 0 and 1; default 0.5.
-    /// Not with `shards`, which are equal.
+    /// Not with `shards`, which are equal, nor with `dirichlet-cut`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unbalance: Option<f64>,
     /// The parameter of the Dirichlet distribution, above 0; default 0.5. Small means few labels per client.
@@ -119,10 +121,16 @@ impl DataSpec {
         if self.unbalance.is_some_and(|u| !(u > 0.0 && u < 1.0)) {
             refuse("data.unbalance", "must be between 0 and 1, both excluded")?;
         }
-        if self.unbalance.is_some_and(|u| u != 0.5) && self.partition == PartitionKind::Shards {
-            refuse("data.unbalance", "has no meaning for partition = \"shards\"; remove it")?;
+        let sized = !matches!(self.partition, PartitionKind::Shards | PartitionKind::DirichletCut);
+        if self.unbalance.is_some_and(|u| u != 0.5) && !sized {
+            let name =
+                if self.partition == PartitionKind::Shards { "shards" } else { "dirichlet-cut" };
+            let reason = format!("has no meaning for partition = \"{name}\"; remove it");
+            refuse("data.unbalance", &reason)?;
         }
-        if self.concentration.is_some() && self.partition != PartitionKind::Dirichlet {
+        let mixed =
+            matches!(self.partition, PartitionKind::Dirichlet | PartitionKind::DirichletCut);
+        if self.concentration.is_some() && !mixed {
             refuse("data.concentration", "belongs to partition = \"dirichlet\"; remove it")?;
         }
         if self.concentration.is_some_and(|alpha| !(alpha > 0.0 && alpha <= 1e6)) {

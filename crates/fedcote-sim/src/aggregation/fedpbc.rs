@@ -24,7 +24,12 @@ pub struct FedPbc {
 impl FedPbc {
     /// Everybody at the initial model.
     pub fn new(settings: &StepSettings, parameters: usize) -> Self {
-        Self { rate: settings.rate(), models: Slab::new(parameters), initial: Vec::new(), clients: 0 }
+        Self {
+            rate: settings.rate(),
+            models: Slab::new(parameters),
+            initial: Vec::new(),
+            clients: 0,
+        }
     }
 
     /// x_i + η Δ_i.
@@ -114,7 +119,8 @@ impl State for FedPbc {
     fn restore(&mut self, saved: &Saved) -> Result<(), String> {
         self.models.restore("fedpbc.models", saved)?;
         self.clients = saved.get_value("fedpbc.clients")?;
-        let length = if self.clients > 0 { saved.tensors.get("global").map_or(0, Vec::len) } else { 0 };
+        let length =
+            if self.clients > 0 { saved.tensors.get("global").map_or(0, Vec::len) } else { 0 };
         self.initial = saved.get("fedpbc.initial", length)?;
         Ok(())
     }

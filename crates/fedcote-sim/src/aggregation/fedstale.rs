@@ -62,8 +62,7 @@ impl Aggregation for FedStale {
         let mut say = fresh.clone();
         for (client, update) in self.updates.iter() {
             let own = fresh.iter().find(|(fresh, _)| *fresh == client).map_or(0.0, |f| f.1);
-            let weight =
-                self.settings.stale * (probabilities.target[client as usize] - own);
+            let weight = self.settings.stale * (probabilities.target[client as usize] - own);
             add(&mut change, weight as f32, update);
             match say.iter_mut().find(|(fresh, _)| *fresh == client) {
                 Some((_, share)) => *share += weight,

@@ -15,13 +15,14 @@ macro_rules! preset {
     };
 }
 
-/// All presets. Each is also there with walking clients, under its name with `-dynamic` behind it.
-pub const PRESETS: [Preset; 5] = [
+/// All presets. Each on radio links is also there with walking clients, under its name with `-dynamic` behind it.
+pub const PRESETS: [Preset; 6] = [
     preset!("quickstart"),
     preset!("paper-literal"),
     preset!("paper-calibrated"),
     preset!("paper-harsh"),
     preset!("cifar10"),
+    preset!("fedawe-mnist"),
 ];
 
 impl Preset {
@@ -31,7 +32,13 @@ impl Preset {
         let name = if name == "paper-dynamic" { "paper-calibrated-dynamic" } else { name };
         let still = name.strip_suffix("-dynamic");
         let base = still.unwrap_or(name);
-        PRESETS.iter().find(|preset| preset.name == base).map(|preset| (*preset, still.is_some()))
+        let found = PRESETS.iter().find(|preset| preset.name == base)?;
+        (still.is_none() || found.has_places()).then_some((*found, still.is_some()))
+    }
+
+    /// Whether its clients are somewhere, so that they could walk.
+    pub fn has_places(&self) -> bool {
+        self.text.contains("kind = \"radio\"")
     }
 
     /// The file's text with walking clients.
@@ -41,7 +48,10 @@ impl Preset {
 
     /// The names of all presets.
     pub fn names() -> Vec<String> {
-        let both = |p: &Preset| [p.name.to_owned(), format!("{}-dynamic", p.name)];
+        let both = |p: &Preset| {
+            let walking = p.has_places().then(|| format!("{}-dynamic", p.name));
+            std::iter::once(p.name.to_owned()).chain(walking)
+        };
         PRESETS.iter().flat_map(both).chain(["paper-dynamic".to_owned()]).collect()
     }
 

@@ -212,7 +212,10 @@ mod tests {
     #[test]
     fn scores_are_as_by_hand() {
         let found = scores(&[(20.0, 9), (10.0, 1)], 10);
-        assert!((found[0] - 1.159951).abs() < 1e-6 && (found[1] - 0.480852).abs() < 1e-6, "{found:?}");
+        assert!(
+            (found[0] - 1.159951).abs() < 1e-6 && (found[1] - 0.480852).abs() < 1e-6,
+            "{found:?}"
+        );
         assert_eq!(quantile(&[3.0, 1.0, 2.0], 0.98), 3.0);
     }
 
