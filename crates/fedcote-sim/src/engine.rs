@@ -169,6 +169,9 @@ impl Engine {
         self.selection.prepare(&context)?;
         let Some(uploads) = self.exchange(&context)? else { return Ok(Outcome::Diverged) };
         let Uploaded { selected, arrivals, lost, attempts } = uploads;
+        if attempts == 0 && !self.aggregation.counts_empty_rounds() {
+            return Ok(Outcome::Done(RoundReport { round, selected, ..RoundReport::default() }));
+        }
         let mut global = broadcast.to_vec();
         let weights = self.aggregation.aggregate(
             &context,
@@ -241,11 +244,18 @@ impl Engine {
     /// need not be trained: nobody would see the result, except where a part says otherwise.
     fn exchange(&mut self, context: &RoundContext) -> Result<Option<Uploaded>, Error> {
         let mut attempts = 0;
+        let mut absent = Vec::new();
         for redraw in 0..MAX_REDRAWS {
             let selected = self.selection.draw(context, redraw)?;
             let there = |&(client, _): &Count| context.available[client as usize];
             if !selected.iter().any(there) && !self.aggregation.counts_empty_rounds() {
-                // Nobody drawn can arrive: repeating the uploads would go on for ever.
+                // Nobody drawn can arrive: repeating the uploads would go on for ever. A selection that leaves nothing to chance
+                // draws the same again.
+                let same = absent == selected;
+                absent = selected;
+                if same && context.world.network.availability().is_some() {
+                    break;
+                }
                 continue;
             }
             let mut updates: Vec<Update> = selected.iter().map(|_| Update::Untrained).collect();
@@ -292,6 +302,11 @@ impl Engine {
                     return Ok(Some(Uploaded { selected, arrivals, lost, attempts }));
                 }
             }
+        }
+        if attempts == 0 && context.world.network.availability().is_some() {
+            // Those who would be asked are away: they may come back.
+            let (arrivals, lost) = (Vec::new(), Vec::new());
+            return Ok(Some(Uploaded { selected: absent, arrivals, lost, attempts }));
         }
         Err(Error::NothingArrives { round: context.round, attempts })
     }

@@ -651,7 +651,7 @@ impl Replay {
                 let equal = vec![1.0 / clients.len() as f64; clients.len()];
                 let next = if clients.is_empty() { old.clone() } else { combined(&equal, models) };
                 let next = self.amplified(next, settings.every, settings.amplification);
-                if self.came.len() as u32 % settings.every == 0 {
+                if (self.came.len() as u32).is_multiple_of(settings.every) {
                     for (client, (sum, count)) in self.sums.iter_mut().enumerate() {
                         if *count > 0.0 {
                             self.controls.insert(client, plus(&zero, 1.0 / *count, sum));
@@ -684,7 +684,7 @@ impl Replay {
 
     /// Away from the model after the last amplification, in every so manieth round.
     fn amplified(&mut self, model: Vector, every: u32, factor: f64) -> Vector {
-        if self.came.len() as u32 % every != 0 {
+        if !(self.came.len() as u32).is_multiple_of(every) {
             return model;
         }
         self.anchor = plus(&self.anchor, factor, &plus(&model, -1.0, &self.anchor));
