@@ -30,10 +30,10 @@ impl Task for Toy {
         Ok(vec![5.0])
     }
 
-    fn train(&self, global: &[f32], jobs: &mut [Job<'_>]) -> Result<(), Error> {
+    fn train(&self, global: &Arc<Vec<f32>>, jobs: &mut [Job<'_>]) -> Result<(), Error> {
         for job in jobs {
             let goal = 10.0 * job.client as f32;
-            let mut model = job.start.unwrap_or(global).to_vec();
+            let mut model = job.start.map_or_else(|| global.to_vec(), <[f32]>::to_vec);
             for _ in 0..job.steps {
                 let mut gradient = [model[0] - goal];
                 job.correction.apply(&model, global, &mut gradient);
@@ -159,18 +159,19 @@ fn states_are_as_by_hand() {
     let state = |scheme: &str, table: &str| {
         let mut engine = engine(scheme, table, "\"all\"", false);
         let values = play(&mut engine);
-        (values.into_iter().map(|(_, model)| model).collect::<Vec<_>>(), engine.save())
+        let models: Vec<f32> = values.into_iter().map(|(_, model)| model).collect();
+        (models, engine.save().into_owned())
     };
     let (models, saved) = state("fedawe", "clip = 0");
     near(models[4], 5.318875, "the mean of 5.0725 and 5.56525");
-    let mut versions = saved.tensors["fedawe.models"].clone();
+    let mut versions = saved.tensors["fedawe.models"].to_vec();
     versions.sort_by(f32::total_cmp);
     near(versions[0], 5.0725, "the first client's model");
     near(versions[1], 5.56525, "the second client's model");
     let (models, saved) = state("fedpbc", "");
     models.iter().for_each(|model| near(*model, 5.0, "the mean of FedPBC"));
     // The first client was trained first: round by round rows are added as clients are heard.
-    let mut own = saved.tensors["fedpbc.models"].clone();
+    let mut own = saved.tensors["fedpbc.models"].to_vec();
     own.sort_by(f32::total_cmp);
     near(own[0], 4.05, "FedPBC's first model");
     near(own[1], 5.95, "FedPBC's second model");
@@ -195,7 +196,7 @@ fn echoes_make_up_for_every_round_missed() {
     let mut last = [0u32; 2];
     let mut engine = engine("fedawe", "clip = 0", "\"all\"", false);
     for round in 1..=5u32 {
-        let before = engine.save();
+        let before = engine.save().into_owned();
         engine.step(round).unwrap();
         for client in 0..2 {
             if ARRIVALS[round as usize - 1][client] {
@@ -288,7 +289,7 @@ fn every_scheme_meets_clients_that_come_and_go() {
             let mut first = away(top, extra, name);
             (1..=5).for_each(|number| drop(round(&mut first, number)));
             let mut second = away(top, extra, name);
-            second.restore(&first.save()).unwrap();
+            second.restore(&mut first.save()).unwrap();
             for number in 6..=12 {
                 assert_eq!(round(&mut second, number), reports[number as usize - 1], "{name}");
             }

@@ -305,6 +305,10 @@ impl Task for OneByOne {
         self.0.losses(model, clients)
     }
 
+    fn rms_losses(&self, model: &[f32], clients: &[u32]) -> Result<Vec<f64>, Error> {
+        self.0.rms_losses(model, clients)
+    }
+
     fn evaluate(&self, model: &[f32], on_training_data: bool) -> Result<Scores, Error> {
         self.0.evaluate(model, on_training_data)
     }

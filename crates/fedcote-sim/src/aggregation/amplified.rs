@@ -48,14 +48,17 @@ impl Anchor {
         due
     }
 
-    pub(super) fn save(&self, saved: &mut Saved) {
+    pub(super) fn save<'a>(&'a self, saved: &mut Saved<'a>) {
         saved.put("amplified.anchor", &self.0);
     }
 
-    pub(super) fn restore(&mut self, saved: &Saved) -> Result<(), String> {
-        let length = saved.tensors.get("amplified.anchor").map_or(0, Vec::len);
-        let whole = saved.tensors.get("global").map_or(0, Vec::len);
-        self.0 = saved.get("amplified.anchor", if length == 0 { 0 } else { whole })?;
+    pub(super) fn restore(
+        &mut self,
+        saved: &mut Saved<'_>,
+        parameters: usize,
+    ) -> Result<(), String> {
+        let begun = saved.tensors.get("amplified.anchor").is_some_and(|anchor| !anchor.is_empty());
+        self.0 = saved.take("amplified.anchor", if begun { parameters } else { 0 })?;
         Ok(())
     }
 }
@@ -64,12 +67,13 @@ impl Anchor {
 pub struct Amplified {
     settings: AmplifiedSettings,
     anchor: Anchor,
+    parameters: usize,
 }
 
 impl Amplified {
     /// At its beginning.
-    pub fn new(settings: &AmplifiedSettings) -> Self {
-        Self { settings: settings.clone(), anchor: Anchor::default() }
+    pub fn new(settings: &AmplifiedSettings, parameters: usize) -> Self {
+        Self { settings: settings.clone(), anchor: Anchor::default(), parameters }
     }
 }
 
@@ -98,11 +102,11 @@ impl Aggregation for Amplified {
 }
 
 impl State for Amplified {
-    fn save(&self, saved: &mut Saved) {
+    fn save<'a>(&'a self, saved: &mut Saved<'a>) {
         self.anchor.save(saved);
     }
 
-    fn restore(&mut self, saved: &Saved) -> Result<(), String> {
-        self.anchor.restore(saved)
+    fn restore(&mut self, saved: &mut Saved<'_>) -> Result<(), String> {
+        self.anchor.restore(saved, self.parameters)
     }
 }

@@ -109,7 +109,7 @@ impl Aggregation for AmplifiedScaffold {
 }
 
 impl State for AmplifiedScaffold {
-    fn save(&self, saved: &mut Saved) {
+    fn save<'a>(&'a self, saved: &mut Saved<'a>) {
         self.anchor.save(saved);
         saved.put("amplified.server", &self.server);
         self.clients.save("amplified.clients", saved);
@@ -117,9 +117,9 @@ impl State for AmplifiedScaffold {
         saved.put_value("amplified.steps", &self.steps);
     }
 
-    fn restore(&mut self, saved: &Saved) -> Result<(), String> {
-        self.anchor.restore(saved)?;
-        self.server = saved.get("amplified.server", self.server.len())?;
+    fn restore(&mut self, saved: &mut Saved<'_>) -> Result<(), String> {
+        self.anchor.restore(saved, self.server.len())?;
+        self.server = saved.take("amplified.server", self.server.len())?;
         self.clients.restore("amplified.clients", saved)?;
         self.sums.restore("amplified.sums", saved)?;
         self.steps = saved.get_value("amplified.steps")?;

@@ -91,11 +91,11 @@ impl Aggregation for F3ast {
 }
 
 impl State for F3ast {
-    fn save(&self, saved: &mut Saved) {
+    fn save<'a>(&'a self, saved: &mut Saved<'a>) {
         saved.put_value("f3ast.arrived", &self.rates.0);
     }
 
-    fn restore(&mut self, saved: &Saved) -> Result<(), String> {
+    fn restore(&mut self, saved: &mut Saved<'_>) -> Result<(), String> {
         self.rates.0 = saved.get_value("f3ast.arrived")?;
         Ok(())
     }

@@ -35,12 +35,14 @@ pub struct FedAwe {
     models: BTreeMap<u32, Vec<f32>>,
     /// The round of each client's last participation.
     last: Vec<u32>,
+    parameters: usize,
 }
 
 impl FedAwe {
     /// Everybody at the initial model.
-    pub fn new(settings: &FedAweSettings) -> Self {
-        Self { settings: settings.clone(), models: BTreeMap::new(), last: Vec::new() }
+    pub fn new(settings: &FedAweSettings, parameters: usize) -> Self {
+        let (models, last) = (BTreeMap::new(), Vec::new());
+        Self { settings: settings.clone(), models, last, parameters }
     }
 }
 
@@ -116,21 +118,21 @@ impl Aggregation for FedAwe {
 }
 
 impl State for FedAwe {
-    fn save(&self, saved: &mut Saved) {
+    fn save<'a>(&'a self, saved: &mut Saved<'a>) {
         let versions: Vec<u32> = self.models.keys().copied().collect();
         let models: Vec<f32> = self.models.values().flatten().copied().collect();
-        saved.put("fedawe.models", &models);
+        saved.tensors.insert("fedawe.models".to_owned(), models.into());
         saved.put_value("fedawe.versions", &versions);
         saved.put_value("fedawe.last", &self.last);
     }
 
-    fn restore(&mut self, saved: &Saved) -> Result<(), String> {
+    fn restore(&mut self, saved: &mut Saved<'_>) -> Result<(), String> {
         let versions: Vec<u32> = saved.get_value("fedawe.versions")?;
         self.last = saved.get_value("fedawe.last")?;
-        let length = saved.tensors.get("global").map_or(0, Vec::len);
-        let models = saved.get("fedawe.models", versions.len() * length)?;
+        let length = self.parameters.max(1);
+        let models = saved.take("fedawe.models", versions.len() * length)?;
         self.models =
-            versions.into_iter().zip(models.chunks(length.max(1)).map(<[f32]>::to_vec)).collect();
+            versions.into_iter().zip(models.chunks(length).map(<[f32]>::to_vec)).collect();
         match self.last.iter().all(|last| self.models.contains_key(last)) {
             true => Ok(()),
             false => Err("`fedawe.last` names a model that is missing".to_owned()),

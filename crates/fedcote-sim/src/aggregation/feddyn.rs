@@ -86,13 +86,13 @@ impl Aggregation for FedDyn {
 }
 
 impl State for FedDyn {
-    fn save(&self, saved: &mut Saved) {
+    fn save<'a>(&'a self, saved: &mut Saved<'a>) {
         saved.put("feddyn.server", &self.server);
         self.clients.save("feddyn.clients", saved);
     }
 
-    fn restore(&mut self, saved: &Saved) -> Result<(), String> {
-        self.server = saved.get("feddyn.server", self.server.len())?;
+    fn restore(&mut self, saved: &mut Saved<'_>) -> Result<(), String> {
+        self.server = saved.take("feddyn.server", self.server.len())?;
         self.clients.restore("feddyn.clients", saved)
     }
 }

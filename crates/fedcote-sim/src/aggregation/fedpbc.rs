@@ -19,6 +19,7 @@ pub struct FedPbc {
     initial: Vec<f32>,
     /// The number of clients; 0 before the first round.
     clients: usize,
+    parameters: usize,
 }
 
 impl FedPbc {
@@ -29,6 +30,7 @@ impl FedPbc {
             models: Slab::new(parameters),
             initial: Vec::new(),
             clients: 0,
+            parameters,
         }
     }
 
@@ -110,18 +112,17 @@ impl Aggregation for FedPbc {
 }
 
 impl State for FedPbc {
-    fn save(&self, saved: &mut Saved) {
+    fn save<'a>(&'a self, saved: &mut Saved<'a>) {
         self.models.save("fedpbc.models", saved);
         saved.put("fedpbc.initial", &self.initial);
         saved.put_value("fedpbc.clients", &self.clients);
     }
 
-    fn restore(&mut self, saved: &Saved) -> Result<(), String> {
+    fn restore(&mut self, saved: &mut Saved<'_>) -> Result<(), String> {
         self.models.restore("fedpbc.models", saved)?;
         self.clients = saved.get_value("fedpbc.clients")?;
-        let length =
-            if self.clients > 0 { saved.tensors.get("global").map_or(0, Vec::len) } else { 0 };
-        self.initial = saved.get("fedpbc.initial", length)?;
+        let length = if self.clients > 0 { self.parameters } else { 0 };
+        self.initial = saved.take("fedpbc.initial", length)?;
         Ok(())
     }
 }

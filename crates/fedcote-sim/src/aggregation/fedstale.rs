@@ -80,11 +80,11 @@ impl State for FedStale {
         self.updates.bytes()
     }
 
-    fn save(&self, saved: &mut Saved) {
+    fn save<'a>(&'a self, saved: &mut Saved<'a>) {
         self.updates.save("fedstale.updates", saved);
     }
 
-    fn restore(&mut self, saved: &Saved) -> Result<(), String> {
+    fn restore(&mut self, saved: &mut Saved<'_>) -> Result<(), String> {
         self.updates.restore("fedstale.updates", saved)
     }
 }

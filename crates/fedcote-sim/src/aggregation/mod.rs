@@ -119,9 +119,9 @@ pub fn build(scheme: &Scheme, parameters: usize) -> Box<dyn Aggregation> {
         AggregationKind::Known(settings) => Box::new(Known::new(settings)),
         AggregationKind::Fedstale(settings) => Box::new(FedStale::new(settings, parameters)),
         AggregationKind::F3ast(settings) => Box::new(F3ast::new(settings)),
-        AggregationKind::Fedawe(settings) => Box::new(FedAwe::new(settings)),
+        AggregationKind::Fedawe(settings) => Box::new(FedAwe::new(settings, parameters)),
         AggregationKind::Fedpbc(settings) => Box::new(FedPbc::new(settings, parameters)),
-        AggregationKind::Amplified(settings) => Box::new(Amplified::new(settings)),
+        AggregationKind::Amplified(settings) => Box::new(Amplified::new(settings, parameters)),
         AggregationKind::AmplifiedScaffold(settings) => {
             Box::new(AmplifiedScaffold::new(settings, parameters))
         }

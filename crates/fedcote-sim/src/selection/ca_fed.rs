@@ -234,12 +234,12 @@ impl Selection for CaFed {
 }
 
 impl State for CaFed {
-    fn save(&self, saved: &mut Saved) {
+    fn save<'a>(&'a self, saved: &mut Saved<'a>) {
         saved.put_value("ca-fed.losses", &self.losses);
         saved.put_value("ca-fed.counts", &self.counts);
     }
 
-    fn restore(&mut self, saved: &Saved) -> Result<(), String> {
+    fn restore(&mut self, saved: &mut Saved<'_>) -> Result<(), String> {
         self.losses = saved.get_value("ca-fed.losses")?;
         self.counts = saved.get_value("ca-fed.counts")?;
         Ok(())

@@ -56,11 +56,11 @@ impl Selection for F3ast {
 }
 
 impl State for F3ast {
-    fn save(&self, saved: &mut Saved) {
+    fn save<'a>(&'a self, saved: &mut Saved<'a>) {
         saved.put_value("f3ast.selected", &self.rates.0);
     }
 
-    fn restore(&mut self, saved: &Saved) -> Result<(), String> {
+    fn restore(&mut self, saved: &mut Saved<'_>) -> Result<(), String> {
         self.rates.0 = saved.get_value("f3ast.selected")?;
         Ok(())
     }

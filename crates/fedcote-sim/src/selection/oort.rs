@@ -193,11 +193,11 @@ impl Selection for Oort {
 }
 
 impl State for Oort {
-    fn save(&self, saved: &mut Saved) {
+    fn save<'a>(&'a self, saved: &mut Saved<'a>) {
         saved.put_value("oort.tried", &self.state);
     }
 
-    fn restore(&mut self, saved: &Saved) -> Result<(), String> {
+    fn restore(&mut self, saved: &mut Saved<'_>) -> Result<(), String> {
         self.state = saved.get_value("oort.tried")?;
         Ok(())
     }
