@@ -18,6 +18,7 @@ def select(
     failure: Vector,
     selected: int,
     ids: list[str] | None,
+    groups: tuple[list[float], list[int | None]] | None,
     choices: dict[str, Any],
 ) -> dict[str, Any]: ...
 def evaluate(
@@ -26,6 +27,7 @@ def evaluate(
     selection: Vector,
     selected: int,
     ids: list[str] | None,
+    groups: tuple[list[float], list[int | None]] | None,
     draws: str,
     uploads: str,
 ) -> dict[str, Any]: ...

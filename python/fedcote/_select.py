@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal, TypeAlias
 
@@ -182,6 +182,32 @@ def _clients(
     return _check.matrix("labels", labels), _check.vector("failure", failure), text
 
 
+def _groups(
+    frame: Any, group: Sequence[Any] | None, groups: Mapping[Any, float] | None, clients: int
+) -> tuple[list[float], list[int | None]] | None:
+    """How often each group is down, and the group of each client."""
+    if group is None and "group" in getattr(frame, "columns", ()):
+        group = list(frame["group"])
+    if group is None and groups is None:
+        return None
+    if group is None:
+        raise ValueError("group: is missing; pass the group of each client, or None")
+    if len(group) != clients:
+        raise ValueError(f"group: expected {clients} values, found {len(group)}")
+    names = list(groups or {})
+
+    def place(client: int, name: Any) -> int | None:
+        if name is None or name == "" or name != name:  # a frame has NaN for nothing
+            return None
+        if name not in names:
+            known = ", ".join(map(str, names)) or "none"
+            raise ValueError(f"group: client {client + 1} is in {name!r}; groups has {known}")
+        return names.index(name)
+
+    of = [place(client, name) for client, name in enumerate(group)]
+    return [float((groups or {})[name]) for name in names], of
+
+
 def _names(ids: list[str] | None, clients: int) -> tuple[str, ...]:
     return tuple(ids or map(str, range(1, clients + 1)))
 
@@ -252,6 +278,8 @@ def select(
     selected: int = 10,
     *,
     ids: Sequence[Any] | None = None,
+    group: Sequence[Any] | None = None,
+    groups: Mapping[Any, float] | None = None,
     method: Method = "exact",
     threshold: float = 0.85,
     coverage: bool = True,
@@ -276,6 +304,10 @@ def select(
         Draws per round, K; default 10.
     ids
         Names of the clients; else 1, 2, ….
+    group, groups
+        Clients that fail together: the group of each client (``None`` for none), and how often
+        each group is down, on top of ``failure``: ``groups={"ap": 0.2}``. The result's
+        ``failure`` is that of both.
     method
         ``"exact"`` (the global optimum of a convex problem) or ``"gradient"`` (the descent of
         the paper).
@@ -313,14 +345,14 @@ def select(
     >>> found.optimality < 1e-9
     True
     """
+    frame = labels
     labels, failure, names = _clients(labels, failure, ids)
+    members = _groups(frame, group, groups, len(failure))
     selected = _check.count("selected", selected)
     options = choices(method, kappa, efficiency, k_apx, threshold, coverage, draws, uploads, aim)
-    found = _fedcote.select(labels, failure, selected, names, options)
+    found = _fedcote.select(labels, failure, selected, names, members, options)
     found["warnings"] = tuple(found["warnings"])
-    return Selection(
-        ids=_names(names, len(failure)), selected=selected, failure=failure.copy(), **found
-    )
+    return Selection(ids=_names(names, len(failure)), selected=selected, **found)
 
 
 def evaluate(
@@ -330,6 +362,8 @@ def evaluate(
     selected: int = 10,
     *,
     ids: Sequence[Any] | None = None,
+    group: Sequence[Any] | None = None,
+    groups: Mapping[Any, float] | None = None,
     draws: Draws = "independent",
     uploads: Uploads = "per-draw",
 ) -> Evaluation:
@@ -348,12 +382,12 @@ def evaluate(
         selection = np.asarray(frame["selection"])
     selection = _check.vector("selection", selection)
     selected = _check.count("selected", selected)
-    found = _fedcote.evaluate(labels, failure, selection, selected, names, draws, uploads)
+    members = _groups(frame, group, groups, len(failure))
+    found = _fedcote.evaluate(labels, failure, selection, selected, names, members, draws, uploads)
     found["warnings"] = tuple(found["warnings"])
     return Evaluation(
         ids=_names(names, len(failure)),
         selected=selected,
-        failure=failure.copy(),
         selection=selection.copy(),
         **found,
     )

@@ -45,7 +45,8 @@ class Simulation:
     Attributes
     ----------
     rounds
-        One entry per scheme, seed and round, as columns: draws, arrivals, attempts, divergences, and, where the
+        One entry per scheme, seed and round, as columns: draws, arrivals, attempts, divergences, costs (``seconds`` on
+        the simulated clock, ``bytes_up``, ``bytes_down``, ``joules``), and, where the
         model was evaluated, losses, accuracy and what else the task reports (elsewhere NaN). A run that diverged
         ends with the round before.
     summary

@@ -165,3 +165,28 @@ def test_arrays_of_any_layout_are_taken():
     found = fedcote.select(np.asfortranarray(labels), failure[::-1][::-1].astype(np.float32), 3)
     plain = fedcote.select(labels.astype(int), failure.astype(np.float32).tolist(), 3)
     np.testing.assert_array_equal(found.selection, plain.selection)
+
+
+def test_clients_that_fail_together():
+    labels = [[300, 0], [0, 300], [150, 150]]
+    group, groups = ["ap", "ap", None], {"ap": 0.2}
+    found = fedcote.select(labels, [0.1, 0.3, 0.5], 3, group=group, groups=groups)
+    assert np.allclose(found.failure, [0.28, 0.44, 0.5])
+    assert found.label_divergence < 1e-9
+    alone = fedcote.select(labels, found.failure, 3)
+    assert abs(alone.selection[2] - found.selection[2]) > 1e-3
+    own = [0.1, 0.3, 0.5]
+    given = fedcote.evaluate(labels, own, found.selection, 3, group=group, groups=groups)
+    assert np.array_equal(given.appearance, found.appearance)
+    ignored = fedcote.evaluate(labels, own, alone.selection, 3, group=group, groups=groups)
+    assert ignored.weight_divergence > 1e-6
+
+    def refused(text, **changed):
+        with pytest.raises(ValueError, match=text):
+            options = {"group": group, "groups": groups, **changed}
+            fedcote.select(labels, [0.1, 0.3, 0.5], 3, **options)
+
+    refused("group: client 1 is in 'ap'; groups has cell", groups={"cell": 0.1})
+    refused("group: expected 3 values, found 2", group=["ap", "ap"])
+    refused("group: is missing", group=None)
+    refused("groups: entry 0 must be from 0 to 1, is 1.5", groups={"ap": 1.5})

@@ -151,3 +151,17 @@ def test_damaged_metrics_are_named_by_file_and_line(tmp_path):
         fedcote._simulate._rounds(tmp_path, [("mine", 1)])
     with pytest.raises(ValueError, match="no rounds"):
         fedcote._simulate._rounds(tmp_path, [("mine", 2)])
+
+
+def test_rounds_have_their_costs():
+    changes = {"rounds": 3, "seeds": [1], "schemes": ["fedavg", "scaffold"], "evaluate_every": 1}
+    changes |= {"data.set": "synthetic", "data.samples": 400, "target_accuracy": 0.01}
+    found = fedcote.simulate("quickstart", changes)
+    rounds = found.rounds
+    for name in ("seconds", "bytes_up", "bytes_down", "joules"):
+        assert (rounds[name] > 0).all(), name
+    fedavg, scaffold = found.summary["schemes"]
+    assert fedavg["rounds_to"]["mean"] == 1 and fedavg["seconds_to"]["mean"] == rounds["seconds"][0]
+    # The same uploads, with a control variate each.
+    first = [rounds["bytes_up"][at] for at in (1, 4)]
+    assert first[1] == 2 * first[0]

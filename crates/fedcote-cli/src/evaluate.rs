@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::arguments::whole;
 use crate::error::Error;
 use crate::outcome::{Exclusion, Format, Outcome, Procedure};
-use crate::problem::{Problem, source};
+use crate::problem::{Problem, group, source};
 use crate::select::selected;
 
 /// Show what given selection probabilities lead to
@@ -26,6 +26,9 @@ pub struct Args {
     selected: Option<u64>,
     #[command(flatten)]
     exclusion: Exclusion,
+    /// A group of clients that fail together is down with this probability; may be given several times [default: the file's]
+    #[arg(long = "group", value_name = "NAME=PROBABILITY", value_parser = group)]
+    groups: Vec<(String, f64)>,
     #[command(flatten)]
     procedure: Procedure,
     #[command(flatten)]
@@ -34,7 +37,7 @@ pub struct Args {
 
 pub fn run(args: Args) -> Result<(), Error> {
     let file = args.file.as_deref();
-    let problem = Problem::read(file)?;
+    let problem = Problem::read(file)?.with_groups(&args.groups);
     let selected = selected(args.selected, &problem)?;
     let threshold = args.exclusion.threshold.or(problem.threshold);
     let (federation, selection) = problem.check(file, true)?;

@@ -14,6 +14,7 @@ mod data;
 mod error;
 mod evaluate;
 mod extensions;
+mod import;
 mod network;
 mod outcome;
 mod output;

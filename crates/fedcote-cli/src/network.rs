@@ -26,7 +26,10 @@ Examples:
   fedcote network mine.toml --set network.outdoor_excess_loss_db=10 --json
 
 Exit status: 0 done, 1 the work failed, 2 the request was wrong.")]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Args {
+    #[command(subcommand)]
+    action: Option<Action>,
     /// A preset's name or a TOML file
     #[arg(default_value = "quickstart")]
     scenario: String,
@@ -47,6 +50,12 @@ pub struct Args {
     /// Print one JSON document instead of a table
     #[arg(long)]
     json: bool,
+}
+
+#[derive(clap::Subcommand)]
+enum Action {
+    /// Turn a trace of others into one of this program, for network.kind = "trace"
+    Import(crate::import::Args),
 }
 
 /// A client in the JSON document; a network without places has only failures.
@@ -77,6 +86,9 @@ struct Document<'a> {
 }
 
 pub fn run(args: Args) -> Result<(), Error> {
+    if let Some(Action::Import(args)) = args.action {
+        return crate::import::run(&args);
+    }
     args.svg.as_ref().map_or(Ok(()), |file| crate::output::file("--svg", file))?;
     let scenario = Scenario::load(&args.scenario, &args.set).map_err(Error::from)?;
     let parameters = scenario.model_parameters().map_err(Error::from)?;
@@ -86,7 +98,7 @@ pub fn run(args: Args) -> Result<(), Error> {
             "--seed: has no effect here: network.placement = {placement} places the clients"
         )));
     }
-    let (config, clients) = (&scenario.network, scenario.general.clients);
+    let (config, clients) = (&scenario.network_of(parameters), scenario.general.clients);
     let network =
         Network::new(config, clients, parameters, seed, &scenario.base).map_err(Error::request)?;
 

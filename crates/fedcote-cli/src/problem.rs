@@ -2,11 +2,12 @@
 //!
 //! Values go straight into flat arrays, so that a million clients cost their numbers and names and nothing else.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::io::{IsTerminal, Read};
 use std::path::Path;
 
-use fedcote::{Federation, FederationSpec};
+use fedcote::{Federation, FederationSpec, Groups};
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 
 use crate::error::Error;
@@ -22,6 +23,21 @@ pub struct Problem {
     ids: Vec<String>,
     /// NaN where a client has none.
     selection: Vec<f64>,
+    /// Groups with the probability that each is down.
+    groups: Vec<(String, f64)>,
+    /// The groups that clients name, in the order of first mention.
+    named: HashMap<String, usize>,
+    /// The group that each client names, if it names one.
+    group: Vec<Option<usize>>,
+}
+
+/// `NAME=PROBABILITY` of a flag.
+pub fn group(text: &str) -> Result<(String, f64), String> {
+    let parts = text.rsplit_once('=').filter(|(name, _)| !name.is_empty());
+    let (name, value) = parts.ok_or("expected NAME=PROBABILITY, such as ap=0.1")?;
+    let probability = value.parse().ok().filter(|value| (0.0..=1.0).contains(value));
+    let probability = probability.ok_or(format!("{value:?} is not a probability from 0 to 1"))?;
+    Ok((name.to_owned(), probability))
 }
 
 impl Problem {
@@ -68,11 +84,74 @@ impl Problem {
         Ok(problem)
     }
 
+    /// Adds the groups of flags, which come before those of the file.
+    pub fn with_groups(mut self, flags: &[(String, f64)]) -> Self {
+        self.groups.retain(|(name, _)| flags.iter().all(|(other, _)| other != name));
+        self.groups.extend_from_slice(flags);
+        self
+    }
+
+    /// Who fails together, if anybody does.
+    fn groups(&mut self) -> Result<Option<Groups>, String> {
+        if self.groups.is_empty() && self.named.is_empty() {
+            return Ok(None);
+        }
+        let mut places = vec![None; self.named.len()];
+        for (at, (name, down)) in self.groups.iter().enumerate() {
+            if !(0.0..=1.0).contains(down) {
+                let down = fedcote_support::readable(*down);
+                return Err(format!(
+                    "groups: {name:?} must be a probability from 0 to 1, is {down}"
+                ));
+            }
+            let Some(&named) = self.named.get(name) else {
+                return Err(format!("groups: no client is in group {name:?}"));
+            };
+            if places[named].replace(at).is_some() {
+                return Err(format!("groups: {name:?} is given twice"));
+            }
+        }
+        if let Some(client) = self.group.iter().position(|g| g.is_some_and(|g| places[g].is_none()))
+        {
+            let id = self.spec.ids.as_ref().map_or_else(
+                || format!("client {}", client + 1),
+                |ids| format!("client {:?}", ids[client]),
+            );
+            let named = self.group[client];
+            let name = self.named.iter().find(|(_, at)| Some(**at) == named).map(|(name, _)| name);
+            let known: Vec<&str> = self.groups.iter().map(|(name, _)| name.as_str()).collect();
+            let name = name.map_or("", String::as_str);
+            let remedy = match known.is_empty() {
+                true => "; say how often it is down in `groups`, or with --group NAME=PROBABILITY"
+                    .to_owned(),
+                false => fedcote_support::suggestion(name, &known),
+            };
+            return Err(format!("{id}: group: `{name}` is not known{remedy}"));
+        }
+        let down: Vec<f64> = self.groups.iter().map(|(_, down)| *down).collect();
+        let of = self.group.iter().map(|group| group.and_then(|group| places[group]));
+        let groups = Groups::new(down, of).map_err(|error| error.to_string())?;
+        // Wrong failures are left for the check of all clients, which names the one at fault.
+        if let Ok(overall) = groups.overall(&self.spec.failure) {
+            self.spec.failure = overall;
+        }
+        Ok(Some(groups))
+    }
+
     /// The checked federation and, where `needed`, the selection probabilities.
-    pub fn check(self, file: Option<&Path>, needed: bool) -> Result<(Federation, Vec<f64>), Error> {
+    pub fn check(
+        mut self,
+        file: Option<&Path>,
+        needed: bool,
+    ) -> Result<(Federation, Vec<f64>), Error> {
         let refuse =
             |problem: &dyn fmt::Display| Error::request(format!("{}: {problem}", source(file)));
+        let groups = self.groups().map_err(|problem| refuse(&problem))?;
         let federation = self.spec.check().map_err(|error| refuse(&error))?;
+        let federation = match groups {
+            None => federation,
+            Some(groups) => federation.with_groups(groups).map_err(|error| refuse(&error))?,
+        };
         if needed {
             for (client, value) in self.selection.iter().enumerate() {
                 let id = federation.id(client);
@@ -92,11 +171,20 @@ impl Problem {
         Ok((federation, self.selection))
     }
 
+    /// Notes the group that the next client names.
+    fn name_group(&mut self, name: Option<&str>) {
+        let next = self.named.len();
+        let group = name.map(|name| *self.named.entry(name.to_owned()).or_insert(next));
+        self.group.push(group);
+    }
+
     fn read_csv(&mut self, bytes: &[u8]) -> Result<(), String> {
         let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(bytes);
         let header = reader.headers().map_err(|error| error.to_string())?.clone();
         let with_selection = header.get(2) == Some("selection");
-        let fixed = if with_selection { 3 } else { 2 };
+        let unlabelled = if with_selection { 3 } else { 2 };
+        let with_group = header.get(unlabelled) == Some("group");
+        let fixed = unlabelled + usize::from(with_group);
         let right = header.len() > fixed
             && header.get(0) == Some("id")
             && header.get(1) == Some("failure")
@@ -105,7 +193,7 @@ impl Problem {
             let found: String =
                 header.iter().collect::<Vec<_>>().join(",").chars().take(80).collect();
             return Err(format!(
-                "line 1: the header must be id,failure,label_0,label_1,… (with selection after failure for evaluate), is {found:?}"
+                "line 1: the header must be id,failure,label_0,label_1,… (with selection after failure for evaluate, then group for clients that fail together), is {found:?}"
             ));
         }
         self.spec.classes = header.len() - fixed;
@@ -123,6 +211,8 @@ impl Problem {
             self.ids.push(id.to_owned());
             self.spec.failure.push(number(1)?);
             self.selection.push(if with_selection { number(2)? } else { f64::NAN });
+            let group = Some(&record[unlabelled]).filter(|name| with_group && !name.is_empty());
+            self.name_group(group);
             for column in fixed..header.len() {
                 self.spec.counts.push(number(column)?);
             }
@@ -154,7 +244,7 @@ impl<'de> Visitor<'de> for Document<'_> {
     type Value = ();
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("an object with selected, threshold and clients")
+        formatter.write_str("an object with selected, threshold, groups and clients")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
@@ -165,13 +255,18 @@ impl<'de> Visitor<'de> for Document<'_> {
             match key.as_str() {
                 "selected" => problem.selected = Some(map.next_value().map_err(name)?),
                 "threshold" => problem.threshold = Some(map.next_value().map_err(name)?),
+                "groups" => {
+                    let groups: HashMap<String, f64> = map.next_value().map_err(name)?;
+                    problem.groups = groups.into_iter().collect();
+                    problem.groups.sort_by(|a, b| a.0.cmp(&b.0));
+                }
                 "clients" if clients => return Err(de::Error::duplicate_field("clients")),
                 "clients" => {
                     clients = true;
                     map.next_value_seed(Clients(problem))?;
                 }
                 _ => {
-                    let known = &["selected", "threshold", "clients"];
+                    let known = &["selected", "threshold", "groups", "clients"];
                     return Err(de::Error::unknown_field(&key, known));
                 }
             }
@@ -226,6 +321,7 @@ impl<'de> Visitor<'de> for Client<'_> {
         let Self(problem) = self;
         let index = problem.spec.failure.len();
         let (mut id, mut labels, mut failure, mut selection) = (None, None, None, None);
+        let mut group: Option<String> = None;
         // A client's name in messages: its id once read, its place until then.
         let name = |id: &Option<String>| match id {
             Some(id) => format!("client {id:?}"),
@@ -237,6 +333,7 @@ impl<'de> Visitor<'de> for Client<'_> {
                 Field::Labels => labels.is_some(),
                 Field::Failure => failure.is_some(),
                 Field::Selection => selection.is_some(),
+                Field::Group => group.is_some(),
             };
             let field = key.name();
             let who = name(&id);
@@ -248,6 +345,7 @@ impl<'de> Visitor<'de> for Client<'_> {
                 Field::Id => id = Some(map.next_value().map_err(place)?),
                 Field::Failure => failure = Some(map.next_value::<f64>().map_err(place)?),
                 Field::Selection => selection = Some(map.next_value::<f64>().map_err(place)?),
+                Field::Group => group = map.next_value().map_err(place)?,
                 Field::Labels => {
                     let counts = &mut problem.spec.counts;
                     labels = Some(map.next_value_seed(Numbers(counts)).map_err(place)?);
@@ -274,6 +372,7 @@ impl<'de> Visitor<'de> for Client<'_> {
             )));
         }
         problem.ids.extend(id);
+        problem.name_group(group.as_deref());
         problem.spec.failure.push(failure);
         problem.selection.push(selection.unwrap_or(f64::NAN));
         Ok(())
@@ -315,6 +414,7 @@ enum Field {
     Labels,
     Failure,
     Selection,
+    Group,
 }
 
 impl Field {
@@ -324,6 +424,7 @@ impl Field {
             Self::Labels => "labels",
             Self::Failure => "failure",
             Self::Selection => "selection",
+            Self::Group => "group",
         }
     }
 }

@@ -7,7 +7,7 @@ use fedcote::{Aim, Method};
 use crate::arguments::{number, whole};
 use crate::error::Error;
 use crate::outcome::{Exclusion, Format, Outcome, Procedure};
-use crate::problem::{Problem, source};
+use crate::problem::{Problem, group, source};
 
 /// Find selection probabilities from label counts and failure probabilities
 #[derive(clap::Args)]
@@ -46,6 +46,9 @@ pub struct Args {
     #[arg(long, value_name = "K", allow_negative_numbers = true)]
     #[arg(value_parser = whole::<u64>(1..=fedcote::MAX_SELECTED))]
     selected: Option<u64>,
+    /// A group of clients that fail together is down with this probability; may be given several times [default: the file's]
+    #[arg(long = "group", value_name = "NAME=PROBABILITY", value_parser = group)]
+    groups: Vec<(String, f64)>,
     #[command(flatten)]
     procedure: Procedure,
     #[command(flatten)]
@@ -67,7 +70,7 @@ enum AimName {
 pub fn run(args: Args) -> Result<(), Error> {
     let method = args.method()?;
     let file = args.file.as_deref();
-    let problem = Problem::read(file)?;
+    let problem = Problem::read(file)?.with_groups(&args.groups);
     let selected = selected(args.selected, &problem)?;
     let threshold = args.exclusion.threshold.or(problem.threshold);
     let (federation, _) = problem.check(file, false)?;

@@ -454,3 +454,87 @@ fn regression_a_refusal_names_the_flag_only_where_it_was_given() {
     let kappa = refusal(&["select", "--kappa", "-1"], PAIR.as_bytes());
     assert!(kappa.starts_with("--kappa: must be above 0"), "{kappa}");
 }
+
+const SHARED: &str = r#"{"selected": 3, "groups": {"ap": 0.2}, "clients": [
+    {"id": "a", "labels": [300, 0], "failure": 0.1, "group": "ap"},
+    {"id": "b", "labels": [0, 300], "failure": 0.3, "group": "ap"},
+    {"id": "c", "labels": [150, 150], "failure": 0.5}]}"#;
+
+#[test]
+fn clients_that_fail_together_are_corrected_for() {
+    let found = json(&["select", "--json"], SHARED);
+    let client = |at: usize, key: &str| found["clients"][at][key].as_f64().unwrap();
+    // 1 − 0.8 · 0.9, 1 − 0.8 · 0.7.
+    assert!(
+        (client(0, "failure") - 0.28).abs() < 1e-12 && (client(1, "failure") - 0.44).abs() < 1e-12
+    );
+    assert_eq!(client(2, "failure"), 0.5);
+    assert!(found["label_divergence"].as_f64().unwrap() < 1e-9);
+    // The same failures of clients that fail on their own lead to another selection.
+    let alone = SHARED
+        .replace(r#""groups": {"ap": 0.2},"#, "")
+        .replace(r#", "group": "ap""#, "")
+        .replace("0.1", "0.28")
+        .replace("0.3,", "0.44,")
+        .replace("0.3}", "0.44}");
+    let other = json(&["select", "--json"], &alone);
+    let difference = client(2, "selection") - other["clients"][2]["selection"].as_f64().unwrap();
+    assert!(difference.abs() > 1e-3, "{difference}");
+    // CSV with flags is the same request.
+    let csv = "id,failure,group,label_0,label_1\na,0.1,ap,300,0\nb,0.3,ap,0,300\nc,0.5,,150,150\n";
+    let again = json(&["select", "--json", "--selected", "3", "--group", "ap=0.2"], csv);
+    assert_eq!(again, found);
+    // What the file says is overridden by the flag.
+    let never = json(&["select", "--json", "--group", "ap=0"], SHARED);
+    assert_eq!(never["clients"][0]["failure"], 0.1);
+    // Evaluated with the group, the selection that ignores it misses the labels.
+    let given = |solution: &Value| {
+        let mut text = String::from("id,failure,selection,group,label_0,label_1\n");
+        for (at, row) in
+            ["a,0.1,{},ap,300,0\n", "b,0.3,{},ap,0,300\n", "c,0.5,{},,150,150\n"].iter().enumerate()
+        {
+            text += &row.replace("{}", &solution["clients"][at]["selection"].to_string());
+        }
+        let found = json(&["evaluate", "--json", "--selected", "3", "--group", "ap=0.2"], &text);
+        found["weight_divergence"].as_f64().unwrap()
+    };
+    assert!(given(&found) < 1e-9 && given(&other) > 1e-6, "{} {}", given(&found), given(&other));
+}
+
+#[test]
+fn unknown_groups_are_refused() {
+    for (request, arguments, reason) in [
+        (
+            SHARED.replace("\"ap\": 0.2", "\"app\": 0.2"),
+            vec![],
+            "standard input: groups: no client is in group \"app\"",
+        ),
+        (
+            SHARED.replace("\"ap\": 0.2", "\"ap\": 1.2"),
+            vec![],
+            "standard input: groups: \"ap\" must be a probability from 0 to 1, is 1.2",
+        ),
+        (
+            SHARED.replace("\"groups\": {\"ap\": 0.2},", ""),
+            vec![],
+            "standard input: client \"a\": group: `ap` is not known; say how often it is down in `groups`, or with --group NAME=PROBABILITY",
+        ),
+        (
+            SHARED.to_owned(),
+            vec!["--group", "cell=0.1"],
+            "standard input: groups: no client is in group \"cell\"",
+        ),
+        (
+            SHARED.replacen("\"group\": \"ap\"", "\"group\": \"pa\"", 1),
+            vec![],
+            "standard input: client \"a\": group: `pa` is not known",
+        ),
+    ] {
+        let found = refusal(&[&["select"], &arguments[..]].concat(), request.as_bytes());
+        assert!(found.starts_with(reason), "{found}");
+    }
+    for flag in ["ap", "ap=2", "=0.1", "ap=x"] {
+        let found = refusal(&["select", "--group", flag], SHARED.as_bytes());
+        assert!(found.contains("--group"), "{found}");
+    }
+}

@@ -82,7 +82,7 @@ impl Store {
         let folder = self.variant(&run.variant);
         let folder = RunFolder::open(&folder, &scenario, &run.scheme, run.seed)?;
         Ok(folder.finished()?.map(|(finished, rounds)| Played {
-            summary: RunSummary::of(scenario.general.rounds, &finished, &rounds),
+            summary: RunSummary::of(scenario.general.rounds, 0.9, &finished, &rounds),
             rounds,
         }))
     }

@@ -138,14 +138,14 @@ pub fn tail(title: String, grid: &Grid, cells: &Cells, at: usize) -> Table {
     let line = |(row, cells): (&Row, &Vec<Vec<RunSummary>>)| {
         let runs = &cells[at];
         let diverged = runs.iter().filter(|run| run.diverged_at.is_some()).count();
-        let reached = runs.iter().filter(|run| run.rounds_to_90.is_some()).count();
+        let reached = runs.iter().filter(|run| run.rounds_to.is_some()).count();
         let memory = runs.iter().map(|run| run.server_memory).max().unwrap_or(0);
         let line = vec![
             over(runs, |run| run.test_accuracy).into(),
             over(runs, |run| run.tail_accuracy).into(),
             over(runs, |run| run.tail_spread).into(),
             // A mean over those that got there would flatter a scheme that seldom does.
-            match over(runs, |run| run.rounds_to_90) {
+            match over(runs, |run| run.rounds_to) {
                 Some(rounds) if reached == runs.len() => Cell::Spread(rounds),
                 _ => Cell::Text(format!("{reached} of {} runs", runs.len())),
             },

@@ -28,6 +28,8 @@ pub struct Run {
     pub against: String,
     /// The number of rounds that the scenario asks for; while no run has ended, the most that any run has.
     pub rounds: u32,
+    /// The accuracy to which rounds and costs are counted.
+    pub target_accuracy: f64,
     /// Runs of the scenario that have not ended.
     pub unfinished: usize,
     /// Runs that are left out because a file of theirs is damaged: which file, and what is wrong with it.
@@ -72,6 +74,7 @@ impl Run {
         let file = read_summary(path)?.unwrap_or_default();
         let overview = Overview::read(path)?;
         let rounds = if file.rounds > 0 { file.rounds } else { overview.rounds };
+        let target = overview.target_accuracy;
         let (mut recorded_seeds, mut all) = (Vec::new(), Vec::<Runs>::new());
         let (mut instructions, mut damaged) = (BTreeSet::new(), Vec::new());
         for name in overview.schemes() {
@@ -87,7 +90,7 @@ impl Run {
                     }
                     Err(error) => return Err(error.into()),
                 };
-                runs.extend(recorded.has_begun().then(|| (run.seed, recorded.summary(rounds))));
+                runs.extend(recorded.has_begun().then(|| (run.seed, recorded.summary(rounds, target))));
                 let Recorded { rounds, clients, finished } = recorded;
                 instructions.extend(finished.into_iter().flat_map(|ended| ended.instructions));
                 seeds.push(Seed { seed: run.seed, rounds: rounds.reports, clients });
@@ -130,6 +133,7 @@ impl Run {
             scenario,
             against,
             rounds,
+            target_accuracy: target,
             unfinished,
             damaged,
             instructions,
@@ -190,6 +194,21 @@ impl Seed {
 }
 
 impl Scheme {
+    /// What was spent up to and with each round, mean over the seeds that say so for all rounds until then.
+    pub fn spent(&self, cost: impl Fn(&RoundReport) -> Option<f64>) -> Vec<(u32, f64)> {
+        let mut at: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+        for seed in &self.seeds {
+            let mut total = 0.0;
+            for round in &seed.rounds {
+                let Some(cost) = cost(round) else { break };
+                total += cost;
+                at.entry(round.round).or_default().push(total);
+            }
+        }
+        let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+        at.into_iter().map(|(round, values)| (round, mean(&values))).collect()
+    }
+
     /// Mean and deviation over seeds of a value, at each round where any seed has it.
     pub fn curve(&self, value: impl Fn(&RoundReport) -> Option<f64>) -> Vec<(u32, Spread)> {
         let mut at: BTreeMap<u32, Vec<f64>> = BTreeMap::new();

@@ -8,6 +8,7 @@ use fedcote::random::{Key, Purpose};
 use fedcote_sim::own::{OwnParts, OwnSchemes};
 use fedcote_sim::part::{
     Aggregation, Arrival, Count, LocalUpdate, Probabilities, RoundContext, Selection, State,
+    Traffic,
 };
 use fedcote_sim::saved::Saved;
 use fedcote_sim::scheme::Scheme;
@@ -164,6 +165,11 @@ impl Selection for Part {
 }
 
 impl LocalUpdate for Part {
+    /// A correction is a vector of model size that the client is sent.
+    fn traffic(&self, _context: &RoundContext, _client: u32) -> Traffic {
+        Traffic { vectors_down: 1, ..Traffic::default() }
+    }
+
     fn try_correction(&self, context: &RoundContext, client: u32) -> Result<Correction<'_>, Error> {
         let sum = self.call(context.round, Some(client), |bridge| {
             let py = bridge.py();

@@ -1,7 +1,7 @@
 //! Selection probabilities, and what given ones lead to.
 
 use fedcote::appearance::{PerClient, Systematic};
-use fedcote::{Draws, Federation, FederationSpec, Method, Options, Uploads, Warning};
+use fedcote::{Draws, Federation, FederationSpec, Groups, Method, Options, Uploads, Warning};
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -98,11 +98,25 @@ fn federation(
     labels: &PyReadonlyArray2<'_, f64>,
     failure: &PyReadonlyArray1<'_, f64>,
     ids: Option<Vec<String>>,
+    groups: Option<Members>,
 ) -> PyResult<Federation> {
     let classes = labels.shape()[1];
     let (counts, failure) = (labels.as_slice()?.to_vec(), failure.as_slice()?.to_vec());
-    py.detach(|| FederationSpec { ids, classes, counts, failure }.check()).map_err(refuse)
+    py.detach(|| {
+        let Some((down, of)) = groups else {
+            return FederationSpec { ids, classes, counts, failure }.check();
+        };
+        // First, so that a wrong failure is refused by the name of its client.
+        let mut federation = FederationSpec { ids, classes, counts, failure }.check()?;
+        let groups = Groups::new(down, of)?;
+        federation.set_failure(groups.overall(federation.failure())?)?;
+        federation.with_groups(groups)
+    })
+    .map_err(refuse)
 }
+
+/// How often each group is down, and the group of each client.
+type Members = (Vec<f64>, Vec<Option<usize>>);
 
 /// Selection probabilities, with everything that is known about them.
 #[pyfunction]
@@ -112,15 +126,17 @@ pub fn select<'py>(
     failure: PyReadonlyArray1<'py, f64>,
     selected: u64,
     ids: Option<Vec<String>>,
+    groups: Option<Members>,
     choices: Choices,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let federation = federation(py, &labels, &failure, ids)?;
+    let federation = federation(py, &labels, &failure, ids, groups)?;
     let options = choices.options()?;
     let found = py.detach(|| fedcote::select(&federation, selected, &options));
     let found = found.map_err(refuse)?;
     let out = PyDict::new(py);
     out.set_item("method", found.method.name())?;
     out.set_item("weights", PyArray1::from_slice(py, federation.weights()))?;
+    out.set_item("failure", PyArray1::from_slice(py, federation.failure()))?;
     out.set_item("selection", found.selection.into_pyarray(py))?;
     out.set_item("appearance", found.appearance.into_pyarray(py))?;
     out.set_item("target", found.target.into_pyarray(py))?;
@@ -143,16 +159,18 @@ pub fn evaluate<'py>(
     selection: PyReadonlyArray1<'py, f64>,
     selected: u64,
     ids: Option<Vec<String>>,
+    groups: Option<Members>,
     draws: &str,
     uploads: &str,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let federation = federation(py, &labels, &failure, ids)?;
+    let federation = federation(py, &labels, &failure, ids, groups)?;
     let selection = selection.as_slice()?;
     let procedure = (draws_named(draws)?, uploads_named(uploads)?);
     let found = py.detach(|| fedcote::evaluate_for(&federation, selected, selection, procedure));
     let found = found.map_err(refuse)?;
     let out = PyDict::new(py);
     out.set_item("weights", PyArray1::from_slice(py, federation.weights()))?;
+    out.set_item("failure", PyArray1::from_slice(py, federation.failure()))?;
     out.set_item("appearance", found.appearance.into_pyarray(py))?;
     out.set_item("label_divergence", found.label_divergence)?;
     out.set_item("weight_divergence", found.weight_divergence)?;

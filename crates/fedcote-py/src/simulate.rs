@@ -294,9 +294,13 @@ pub fn rounds<'py>(
     columns.set_item("selected", whole(|_, report| report.draws()))?;
     columns.set_item("arrived", whole(|_, report| report.arrivals()))?;
     columns.set_item("attempts", whole(|_, report| report.attempts.into()))?;
-    let numbers: [(&str, Number); 5] = [
+    let numbers: [(&str, Number); 9] = [
         ("label_divergence_wanted", |report| report.label_divergence_wanted),
         ("label_divergence_realised", |report| report.label_divergence_realised),
+        ("seconds", |report| report.seconds),
+        ("bytes_up", |report| Some(report.bytes_up? as f64)),
+        ("bytes_down", |report| Some(report.bytes_down? as f64)),
+        ("joules", |report| report.joules),
         ("train_loss", |report| report.train_loss),
         ("test_loss", |report| report.test_loss),
         ("test_accuracy", |report| report.test_accuracy),

@@ -70,6 +70,7 @@ macro_rules! keys_of_kinds {
                     $($((stringify!($key), self.$key != default.$key)),+),+,
                     ("device_failure", self.device_failure != default.device_failure),
                     ("stragglers", self.stragglers != default.stragglers),
+                    ("groups", self.groups != default.groups),
                 ];
                 let idle = |(key, changed): &&(&str, bool)| *changed && !self.kind.reads(key);
                 changed.iter().find(idle).map(|(key, _)| *key)
@@ -96,7 +97,9 @@ impl Kind {
     pub fn reads(self, key: &str) -> bool {
         match Self::of_key(key) {
             Some(kind) => kind == self,
-            None => self != Self::Perfect || !["device_failure", "stragglers"].contains(&key),
+            None => {
+                self != Self::Perfect || !["device_failure", "stragglers", "groups"].contains(&key)
+            }
         }
     }
 }
@@ -119,10 +122,11 @@ impl NetworkConfig {
         }
         positive("deadline_seconds", self.deadline_seconds)?;
         positive("bits_per_parameter", self.bits_per_parameter)?;
-        positive("round_seconds", self.round_seconds)?;
+        self.round_seconds.map_or(Ok(()), |seconds| positive("round_seconds", seconds))?;
         per_client("device_failure", &self.device_failure, clients, probability)?;
         self.check_stragglers(clients)?;
         self.availability.check(clients)?;
+        self.groups_of(clients)?;
         match self.kind {
             Kind::Perfect => Ok(()),
             Kind::Fixed => match &self.failure {
@@ -154,7 +158,7 @@ impl NetworkConfig {
         }
         per_client("stragglers.mean_seconds", &stragglers.mean_seconds, clients, positive)?;
         not_negative("stragglers.spread", stragglers.spread)?;
-        let limit = stragglers.limit_seconds.unwrap_or(self.round_seconds);
+        let limit = stragglers.limit_seconds.unwrap_or(self.seconds_between_rounds());
         require(
             limit.is_finite() && limit > self.deadline_seconds,
             "stragglers.limit_seconds",
@@ -214,8 +218,9 @@ impl NetworkConfig {
         probability("moving_share", self.moving_share)?;
         positive("speed_m_per_s", self.speed_m_per_s)?;
         not_negative("pause_seconds", self.pause_seconds)?;
-        let way = self.speed_m_per_s * self.round_seconds;
-        let key = if self.round_seconds > 1.0 { "round_seconds" } else { "speed_m_per_s" };
+        let seconds = self.seconds_between_rounds();
+        let way = self.speed_m_per_s * seconds;
+        let key = if seconds > 1.0 { "round_seconds" } else { "speed_m_per_s" };
         require(way <= 2.0 * self.cell_radius_m, key, || {
             let way = readable(way);
             format!("a client would walk {way} m in a round, further than across the cell")

@@ -129,7 +129,7 @@ pub struct Stragglers {
     pub mean_seconds: PerClient,
     /// The deviation of the logarithm of a log-normal time. Default: 0.5.
     pub spread: f64,
-    /// The time from the start of the round to the end of the upload. Default: `round_seconds`.
+    /// The time from the start of the round to the end of the upload. Default: `round_seconds` if that is given, else 1 s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit_seconds: Option<f64>,
 }
@@ -155,6 +155,23 @@ pub struct StationConfig {
     pub y_m: f64,
     /// Above the ground, in metres.
     pub height_m: f64,
+}
+
+/// Clients that fail together: an access point, relay or cell that may be down.
+///
+/// It is down in an attempt at uploads with its own probability, afresh in every attempt, and takes the uploads of all its
+/// clients with it, on top of what their links lose.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct GroupConfig {
+    /// The probability that it is down. Default: 0.
+    pub failure: f64,
+    /// The clients behind it, counted from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clients: Option<Vec<usize>>,
+    /// In place of a list: the station whose clients are behind it, `base_station`, `access_point` or one of the network's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub station: Option<String>,
 }
 
 /// The description of a network. The defaults are the static cell of the paper.
@@ -210,8 +227,9 @@ pub struct NetworkConfig {
     pub speed_m_per_s: f64,
     /// Rest at every waypoint. Default: 0 s.
     pub pause_seconds: f64,
-    /// The time from one round to the next. Default: 1 s.
-    pub round_seconds: f64,
+    /// The time from one round to the next, for clients that move. Default: what a round takes by the clock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub round_seconds: Option<f64>,
 
     /// The probability that a device fails (battery, malfunction), whatever its link. Default: 0.
     pub device_failure: PerClient,
@@ -228,10 +246,34 @@ pub struct NetworkConfig {
     pub stragglers: Stragglers,
     /// Clients that come and go.
     pub availability: AvailabilityConfig,
+    /// Clients that fail together.
+    pub groups: BTreeMap<String, GroupConfig>,
     /// Further stations.
     pub stations: BTreeMap<String, StationConfig>,
     /// Further standards, and changes to those that come with the program.
     pub standards: BTreeMap<String, StandardConfig>,
+}
+
+impl NetworkConfig {
+    /// The time from one round to the next where nobody says how long a round takes.
+    const ROUND_SECONDS: f64 = 1.0;
+
+    /// The time from one round to the next.
+    pub(crate) fn seconds_between_rounds(&self) -> f64 {
+        self.round_seconds.unwrap_or(Self::ROUND_SECONDS)
+    }
+
+    /// How long one transmission of a model takes: M + 1 of them fill the deadline.
+    pub fn transmission_seconds(&self) -> f64 {
+        self.deadline_seconds / (f64::from(self.retransmissions) + 1.0)
+    }
+
+    /// The time that a client has for computing and uploading, where clients may be late.
+    pub fn limit_seconds(&self) -> Option<f64> {
+        let stragglers = &self.stragglers;
+        let limit = || stragglers.limit_seconds.unwrap_or(self.seconds_between_rounds());
+        (stragglers.compute != ComputeTime::None && self.kind != Kind::Perfect).then(limit)
+    }
 }
 
 impl Default for NetworkConfig {
@@ -258,13 +300,14 @@ impl Default for NetworkConfig {
             moving_share: 0.5,
             speed_m_per_s: 1.5,
             pause_seconds: 0.0,
-            round_seconds: 1.0,
+            round_seconds: None,
             device_failure: PerClient::All(0.0),
             failure: None,
             file: None,
             after_trace: AfterTrace::Repeat,
             stragglers: Stragglers::default(),
             availability: AvailabilityConfig::default(),
+            groups: BTreeMap::new(),
             stations: BTreeMap::new(),
             standards: BTreeMap::new(),
         }

@@ -36,6 +36,14 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
+    /// A trace of others is wrong.
+    #[error("{}: {reason}", file.display())]
+    Foreign {
+        /// Its file.
+        file: PathBuf,
+        /// What is wrong with it, and where.
+        reason: String,
+    },
     /// A trace file could not be read.
     #[error("{}: {source}", file.display())]
     Read {

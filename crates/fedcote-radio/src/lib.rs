@@ -31,6 +31,8 @@ mod config;
 mod error;
 mod fading;
 mod geometry;
+mod groups;
+pub mod import;
 mod link;
 mod mobility;
 mod network;
@@ -43,7 +45,8 @@ pub use availability::{
     Availability, AvailabilityConfig, Chance, FlgoMode, Known, Labels, Pattern, Presence, Recipe,
 };
 pub use config::{
-    AfterTrace, ComputeTime, Kind, Mobility, NetworkConfig, PerClient, StationConfig, Stragglers,
+    AfterTrace, ComputeTime, GroupConfig, Kind, Mobility, NetworkConfig, PerClient, StationConfig,
+    Stragglers,
 };
 pub use error::Error;
 pub use fading::Rayleigh;

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use fedcote::random::{Key, Stream};
+use fedcote::Groups;
+use fedcote::random::{Key, Purpose, Stream};
 use rand::RngExt;
 use rayon::prelude::*;
 
@@ -44,12 +45,17 @@ pub struct Upload {
     pub margin_db: Option<f64>,
     /// How many of its transmissions failed.
     pub failed: u32,
+    /// How many transmissions were made.
+    pub transmissions: u32,
+    /// How long the client computed before it, in a network where that is random.
+    pub compute_seconds: Option<f64>,
 }
 
 impl Upload {
     /// An upload of which nobody knows more than whether it arrived.
     pub fn known_by_arrival(arrived: bool) -> Self {
-        Self { arrived, margin_db: None, failed: u32::from(!arrived) }
+        let failed = u32::from(!arrived);
+        Self { arrived, margin_db: None, failed, transmissions: 1, compute_seconds: None }
     }
 }
 
@@ -69,6 +75,12 @@ pub trait Source: Send + Sync + std::fmt::Debug {
     /// One upload with what shows of it on the way. Must say the same as `arrives` does, from the same stream.
     fn upload(&self, round: u32, client: usize, stream: &mut Stream) -> Upload {
         Upload::known_by_arrival(self.arrives(round, client, stream))
+    }
+
+    /// The power that a client transmits with, if it has a transmitter.
+    fn transmit_watts(&self, client: usize) -> Option<f64> {
+        let _ = client;
+        None
     }
 
     /// Whether failures differ from round to round.
@@ -121,6 +133,7 @@ pub struct Network {
     device: PerClient,
     lateness: Option<Lateness>,
     availability: Option<Availability>,
+    groups: Option<Groups>,
     rate_bps: f64,
 }
 
@@ -147,9 +160,8 @@ impl Network {
         labels: Option<Labels<'_>>,
     ) -> Result<Self, Error> {
         config.check(clients)?;
-        let transmissions = f64::from(config.retransmissions) + 1.0;
-        let rate_bps = config.bits_per_parameter * model_parameters as f64
-            / (config.deadline_seconds / transmissions);
+        let rate_bps =
+            config.bits_per_parameter * model_parameters as f64 / config.transmission_seconds();
         let perfect = config.kind == Kind::Perfect;
         let source: Box<dyn Source> = match config.kind {
             Kind::Radio => Box::new(Radio::new(config, clients, rate_bps, seed)?),
@@ -170,6 +182,7 @@ impl Network {
             device: if perfect { PerClient::All(0.0) } else { config.device_failure.clone() },
             lateness: if perfect { None } else { Lateness::new(config) },
             availability: Availability::new(&config.availability, clients, seed, labels)?,
+            groups: config.groups_of(clients)?,
             rate_bps,
         })
     }
@@ -201,7 +214,14 @@ impl Network {
     /// assert_eq!(failures, [1.0, 1.0, 1.0]);
     /// ```
     pub fn from_source(source: Box<dyn Source>, rate_bps: f64) -> Self {
-        Self { source, device: PerClient::All(0.0), lateness: None, availability: None, rate_bps }
+        Self {
+            source,
+            device: PerClient::All(0.0),
+            lateness: None,
+            availability: None,
+            groups: None,
+            rate_bps,
+        }
     }
 
     /// The number of clients.
@@ -224,11 +244,25 @@ impl Network {
         let either = |a: f64, b: f64| a + b * (1.0 - a);
         let late = self.lateness.as_ref().map_or(0.0, |lateness| lateness.failure(client));
         let away = self.availability.as_ref().map_or(0.0, |found| 1.0 - found.known(round, client));
-        either(either(either(link, self.device.get(client)), late), away)
+        let alone = either(either(either(link, self.device.get(client)), late), away);
+        self.groups.as_ref().map_or(alone, |groups| either(alone, groups.down(client)))
     }
 
-    /// The probability of every client's upload to fail in a round: link, device, lateness, and being away, as far as
-    /// `availability.known` tells.
+    /// Who fails together, if anybody does.
+    pub fn groups(&self) -> Option<&Groups> {
+        self.groups.as_ref()
+    }
+
+    /// Whether what a client shares with others is up in the attempt that this key names: the same for all of them.
+    fn is_up(&self, client: usize, key: Key) -> bool {
+        let Some(groups) = &self.groups else { return true };
+        let Some(group) = groups.of(client) else { return true };
+        let mut stream = key.purpose(Purpose::Group).client(group as u64).copy(0).stream();
+        stream.random::<f64>() >= groups.failure()[group]
+    }
+
+    /// The probability of every client's upload to fail in a round: link, device, lateness, group, and being away, as far
+    /// as `availability.known` tells.
     pub fn failures(&self, round: u32, out: &mut Vec<f64>) {
         out.clear();
         let failure =
@@ -265,14 +299,26 @@ impl Network {
     /// If there is no such client.
     pub fn upload(&self, round: u32, client: usize, key: Key) -> Upload {
         if self.availability.as_ref().is_some_and(|found| !found.available(round, client)) {
-            return Upload::known_by_arrival(false);
+            // Who is away sends nothing.
+            return Upload { transmissions: 0, ..Upload::known_by_arrival(false) };
         }
         let mut stream = key.stream();
         let upload = self.source.upload(round, client, &mut stream);
-        let arrived = upload.arrived
-            && stream.random::<f64>() >= self.device.get(client)
-            && self.lateness.as_ref().is_none_or(|lateness| lateness.in_time(client, &mut stream));
-        Upload { arrived, ..upload }
+        let sound = upload.arrived && stream.random::<f64>() >= self.device.get(client);
+        let computed = self.lateness.as_ref().map(|lateness| lateness.compute(client, &mut stream));
+        let arrived =
+            sound && computed.is_none_or(|(_, in_time)| in_time) && self.is_up(client, key);
+        Upload { arrived, compute_seconds: computed.map(|(seconds, _)| seconds), ..upload }
+    }
+
+    /// The mean of a client's compute time, in a network where that is random.
+    pub fn mean_compute_seconds(&self, client: usize) -> Option<f64> {
+        self.lateness.as_ref().map(|lateness| lateness.mean_seconds(client))
+    }
+
+    /// The power that a client transmits with, in a network of radio links.
+    pub fn transmit_watts(&self, client: usize) -> Option<f64> {
+        self.source.transmit_watts(client)
     }
 
     /// Where everybody is in a round; empty for a network without places.

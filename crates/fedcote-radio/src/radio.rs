@@ -160,7 +160,7 @@ impl Radio {
             excess_db: config.outdoor_excess_loss_db,
             device_height: config.device_height_m,
             speed: config.speed_m_per_s,
-            round_seconds: config.round_seconds,
+            round_seconds: config.seconds_between_rounds(),
             fades: config.rayleigh,
             transmissions: config.retransmissions + 1,
         })
@@ -228,7 +228,7 @@ impl Source for Radio {
         let link = self.link(client, self.locate(round, client));
         let standard = &link.service.standard;
         let budget = standard.link(link.distance, link.extra_loss_db);
-        let mut upload = Upload { arrived: false, margin_db: None, failed: 0 };
+        let mut upload = Upload { transmissions: 0, failed: 0, ..Upload::known_by_arrival(false) };
         while !upload.arrived && upload.failed < self.transmissions {
             let unit: f64 = StandardNormal.sample(stream);
             let mut gain_db = standard.sigma_db(link.distance) * unit;
@@ -238,9 +238,14 @@ impl Source for Radio {
             }
             upload.arrived = budget.capacity_bps(gain_db) > self.rate_bps;
             upload.failed += u32::from(!upload.arrived);
+            upload.transmissions += 1;
             upload.margin_db = Some(link.margin_db() + gain_db);
         }
         upload
+    }
+
+    fn transmit_watts(&self, client: usize) -> Option<f64> {
+        Some(10f64.powf((self.service(client).standard.power_dbm - 30.0) / 10.0))
     }
 
     fn moves(&self) -> bool {

@@ -24,8 +24,7 @@ impl Lateness {
             compute: stragglers.compute,
             mean: stragglers.mean_seconds.clone(),
             spread: stragglers.spread,
-            time: stragglers.limit_seconds.unwrap_or(config.round_seconds)
-                - config.deadline_seconds,
+            time: config.limit_seconds().unwrap_or(f64::INFINITY) - config.deadline_seconds,
         })
     }
 
@@ -43,18 +42,24 @@ impl Lateness {
         }
     }
 
-    /// Whether one computation ends in time.
-    pub(crate) fn in_time(&self, client: usize, stream: &mut Stream) -> bool {
-        match self.compute {
-            ComputeTime::None => true,
+    /// The mean compute time of a client.
+    pub(crate) fn mean_seconds(&self, client: usize) -> f64 {
+        self.mean.get(client)
+    }
+
+    /// How long one computation takes, and whether that is in time.
+    pub(crate) fn compute(&self, client: usize, stream: &mut Stream) -> (f64, bool) {
+        let seconds = match self.compute {
+            ComputeTime::None => 0.0,
             ComputeTime::Exponential => {
                 let unit: f64 = Exp1.sample(stream);
-                self.mean.get(client) * unit < self.time
+                self.mean.get(client) * unit
             }
             ComputeTime::LogNormal => {
                 let unit: f64 = StandardNormal.sample(stream);
-                (self.location(client) + self.spread * unit).exp() < self.time
+                (self.location(client) + self.spread * unit).exp()
             }
-        }
+        };
+        (seconds, seconds < self.time)
     }
 }

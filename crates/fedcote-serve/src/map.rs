@@ -81,7 +81,7 @@ impl Networks {
         let parameters = if exact { scenario.model_parameters() } else { Ok(1) };
         let parameters = parameters.map_err(Refusal::failed)?;
         // The map is about links; who comes and goes may depend on labels.
-        let mut config = scenario.network.clone();
+        let mut config = scenario.network_of(parameters);
         config.availability = Default::default();
         let network = Network::new(&config, clients, parameters, seed, run);
         let network = network.map_err(Refusal::failed)?;

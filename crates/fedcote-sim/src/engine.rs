@@ -5,6 +5,7 @@
 //! client order, so neither threads nor interruptions change a bit.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use fedcote::Federation;
@@ -15,13 +16,15 @@ use fedcote_radio::Upload;
 use rand::RngExt;
 use rayon::prelude::*;
 
+use crate::clock::{Cost, Meter};
 use crate::part::{
-    Aggregation, Arrival, Count, LocalUpdate, Probabilities, RoundContext, Selection,
+    Aggregation, Arrival, Count, LocalUpdate, Probabilities, RoundContext, Selection, Traffic,
 };
 use crate::report::RoundReport;
 use crate::saved::Saved;
 use crate::scenario::Knowledge;
 use crate::scheme::{FailureKind, Scheme};
+use crate::selection::Flight;
 use crate::task::Job;
 use crate::world::World;
 use crate::{Error, aggregation, local, own, selection, vector};
@@ -71,11 +74,17 @@ impl Engine {
             }
             _ => None,
         };
+        // Who has to learn how often clients fail, or meets other failures than the network's, knows of no groups.
+        let known = scheme.failures == FailureKind::Network && estimator.is_none();
+        let federation = match world.reported.groups() {
+            Some(_) if !known => Arc::new(Federation::clone(&world.reported).without_groups()),
+            _ => Arc::clone(&world.reported),
+        };
         Ok(Self {
             selection: own.selection.unwrap_or_else(|| selection::build(&scheme, &world)),
             local: own.local.unwrap_or_else(|| local::build(&scheme, parameters)),
             aggregation: own.aggregation.unwrap_or_else(|| aggregation::build(&scheme, parameters)),
-            federation: Arc::clone(&world.reported),
+            federation,
             estimator,
             global: Arc::new(initial),
             fresh: true,
@@ -138,7 +147,11 @@ impl Engine {
                 return Err(Error::NobodyCanArrive { round });
             }
             if !self.aggregation.counts_empty_rounds() {
-                return Ok(Outcome::Done(RoundReport { round, ..RoundReport::default() }));
+                let mut meter = Meter::new(&self.world.clock, network);
+                meter.idle();
+                let report = RoundReport { round, ..RoundReport::default() };
+                let report = report.with_cost(meter.cost(), self.world.has_transmitters());
+                return Ok(Outcome::Done(report));
             }
         }
         let broadcast = std::mem::take(&mut self.global);
@@ -168,9 +181,10 @@ impl Engine {
         };
         self.selection.prepare(&context)?;
         let Some(uploads) = self.exchange(&context)? else { return Ok(Outcome::Diverged) };
-        let Uploaded { selected, arrivals, lost, attempts } = uploads;
+        let Uploaded { selected, arrivals, lost, attempts, cost } = uploads;
         if attempts == 0 && !self.aggregation.counts_empty_rounds() {
-            return Ok(Outcome::Done(RoundReport { round, selected, ..RoundReport::default() }));
+            let report = RoundReport { round, selected, ..RoundReport::default() };
+            return Ok(Outcome::Done(report.with_cost(cost, world.has_transmitters())));
         }
         let mut global = broadcast.to_vec();
         let weights = self.aggregation.aggregate(
@@ -189,7 +203,7 @@ impl Engine {
         let report = RoundReport {
             round,
             selected,
-            arrived: arrivals.iter().map(|arrival| (arrival.client, arrival.copies)).collect(),
+            arrived: counts(&arrivals),
             attempts,
             label_divergence_wanted: self.selection.probabilities().map(|p| p.label_divergence),
             label_divergence_realised: realised(&world.federation, &weights),
@@ -201,6 +215,7 @@ impl Engine {
                 .collect(),
             ..RoundReport::default()
         };
+        let report = report.with_cost(cost, world.has_transmitters());
         let finite = vector::finite(&global);
         self.global = Arc::new(global);
         Ok(if finite { Outcome::Done(report) } else { Outcome::Diverged })
@@ -245,8 +260,18 @@ impl Engine {
     fn exchange(&mut self, context: &RoundContext) -> Result<Option<Uploaded>, Error> {
         let mut attempts = 0;
         let mut absent = Vec::new();
+        let mut meter = Meter::new(&context.world.clock, &context.world.network);
+        if context.round == 1 {
+            let labels = self.selection.needs_labels() || self.aggregation.needs_labels();
+            let numbers = if labels { context.federation.classes() as u32 } else { 1 };
+            meter.register(context.federation.len(), numbers);
+        }
+        if self.selection.buffered().is_some() {
+            return self.fill_buffer(context, meter);
+        }
         for redraw in 0..MAX_REDRAWS {
             let selected = self.selection.draw(context, redraw)?;
+            meter.ask_losses(self.selection.asked());
             let there = |&(client, _): &Count| context.available[client as usize];
             if !selected.iter().any(there) && !self.aggregation.counts_empty_rounds() {
                 // Nobody drawn can arrive: repeating the uploads would go on for ever. A selection that leaves nothing to chance
@@ -258,6 +283,13 @@ impl Engine {
                 }
                 continue;
             }
+            let drawn = self.traffic(context, &selected);
+            let away = |client: u32| {
+                let availability = context.world.network.availability();
+                self.scheme.failures == FailureKind::Network
+                    && availability.is_some_and(|a| !a.available(context.round, client as usize))
+            };
+            let mut received = Some(meter.broadcast(&drawn, away));
             let mut updates: Vec<Update> = selected.iter().map(|_| Update::Untrained).collect();
             let mut hopeless = false;
             for _ in 0..self.world.scenario.general.max_attempts {
@@ -284,6 +316,8 @@ impl Engine {
                     }
                 }
                 attempts += 1;
+                let steps = |client| context.world.steps(client);
+                meter.attempt(&drawn, steps, &through, received.take().as_deref());
                 self.observe(&selected, &through, |place| sound(&updates, place));
                 if hopeless {
                     break;
@@ -299,16 +333,118 @@ impl Engine {
                         self.train(context, &selected, &mut updates, |_| true, false)?;
                     }
                     let (arrivals, lost) = self.collect(&selected, updates, &through);
-                    return Ok(Some(Uploaded { selected, arrivals, lost, attempts }));
+                    let cost = meter.cost();
+                    return Ok(Some(Uploaded { selected, arrivals, lost, attempts, cost }));
                 }
             }
         }
         if attempts == 0 && context.world.network.availability().is_some() {
             // Those who would be asked are away: they may come back.
             let (arrivals, lost) = (Vec::new(), Vec::new());
-            return Ok(Some(Uploaded { selected: absent, arrivals, lost, attempts }));
+            meter.idle();
+            let cost = meter.cost();
+            return Ok(Some(Uploaded { selected: absent, arrivals, lost, attempts, cost }));
         }
         Err(Error::NothingArrives { round: context.round, attempts })
+    }
+
+    /// Lets clients end and others start until enough updates are in the buffer; trains those who got through. `None` when
+    /// none of them is a number.
+    fn fill_buffer(
+        &mut self,
+        context: &RoundContext,
+        mut meter: Meter,
+    ) -> Result<Option<Uploaded>, Error> {
+        let Some(begun) = self.selection.buffered().map(|buffered| buffered.time()) else {
+            return Ok(None);
+        };
+        let mut started: BTreeMap<u32, u32> = BTreeMap::new();
+        let mut ended = Vec::new();
+        let limit = MAX_REDRAWS.saturating_mul(context.world.scenario.general.max_attempts);
+        for _ in 0..limit {
+            while let Some((client, number)) =
+                self.selection.buffered().and_then(|b| b.next(context))
+            {
+                let upload = self.upload(context, (client, 1), number)[0];
+                let seconds = meter.flight(client, context.world.steps(client), &upload);
+                *started.entry(client).or_default() += 1;
+                if let Some(buffered) = self.selection.buffered() {
+                    buffered.start(client, seconds, upload.arrived, context.global);
+                }
+            }
+            let Some(buffered) = self.selection.buffered() else { break };
+            let Some(flight) = buffered.end() else { break };
+            if flight.arrives {
+                ended.push(flight);
+            }
+            if ended.len() >= buffered.size() {
+                meter.pass(buffered.time() - begun);
+                ended.sort_by_key(|flight| (flight.client, flight.number));
+                let arrivals = self.train_ended(context, &ended)?;
+                if let Some(buffered) = self.selection.buffered() {
+                    buffered.step();
+                }
+                let selected = started.into_iter().collect();
+                let uploaded = Uploaded {
+                    selected,
+                    lost: Vec::new(),
+                    attempts: 1,
+                    cost: meter.cost(),
+                    arrivals,
+                };
+                return Ok(Some(uploaded).filter(|uploaded| !uploaded.arrivals.is_empty()));
+            }
+        }
+        Err(Error::NothingArrives { round: context.round, attempts: limit })
+    }
+
+    /// The updates of clients that started from older models, as models that differ from the global one by what each counts.
+    fn train_ended(
+        &mut self,
+        context: &RoundContext,
+        ended: &[Flight],
+    ) -> Result<Vec<Arrival>, Error> {
+        let mut versions: Vec<u32> = ended.iter().map(|flight| flight.version).collect();
+        versions.sort_unstable();
+        versions.dedup();
+        let mut arrivals: Vec<(u32, Arrival)> = Vec::new();
+        for version in versions {
+            let Some(buffered) = self.selection.buffered() else { break };
+            let (start, weight) = (buffered.model(version).to_vec(), buffered.weight(version));
+            let context = RoundContext { global: &start, ..*context };
+            let flights: Vec<&Flight> = ended.iter().filter(|f| f.version == version).collect();
+            let job = |flight: &&Flight| {
+                let job = context.world.job(version + 1, flight.client);
+                let key = context.world.key(Purpose::Batch).round(flight.number);
+                let correction = self.local.try_correction(&context, flight.client)?;
+                Ok(Job { correction, key: key.client(flight.client.into()), ..job })
+            };
+            let mut jobs = flights.iter().map(job).collect::<Result<Vec<_>, Error>>()?;
+            context.world.task.train(&start, &mut jobs)?;
+            for (flight, job) in flights.iter().zip(jobs) {
+                let Update::Sound(mut model) = accepted(&context, job) else { continue };
+                for (value, start) in model.iter_mut().zip(&start) {
+                    *value = weight * (*value - start);
+                }
+                let (client, steps) = (flight.client, context.world.steps(flight.client));
+                arrivals.push((flight.number, Arrival { client, copies: 1, steps, model }));
+            }
+        }
+        arrivals.sort_by_key(|(number, arrival)| (arrival.client, *number));
+        let mut arrivals: Vec<Arrival> = arrivals.into_iter().map(|(_, arrival)| arrival).collect();
+        for arrival in &mut arrivals {
+            vector::add(&mut arrival.model, 1.0, context.global);
+        }
+        Ok(arrivals)
+    }
+
+    /// What the scheme sends to and from each drawn client beside the model.
+    fn traffic(&self, context: &RoundContext, selected: &[Count]) -> Vec<(u32, Traffic)> {
+        let traffic = |&(client, _): &Count| {
+            let (local, server) = (&self.local, &self.aggregation);
+            (client, local.traffic(context, client) + server.traffic(context, client))
+        };
+        selected.iter().map(traffic).collect()
     }
 
     /// Whether some part goes by what clients learnt whose uploads were all lost.
@@ -505,6 +641,7 @@ struct Uploaded {
     /// What was trained and did not arrive; all of it if a part goes by it.
     lost: Vec<Arrival>,
     attempts: u32,
+    cost: Cost,
 }
 
 /// What a drawn client has to upload.
@@ -534,6 +671,18 @@ fn accepted(context: &RoundContext, job: Job) -> Update {
     }
     context.world.scenario.server.clip(start, &mut model);
     Update::Sound(model)
+}
+
+/// Who arrived, and how often: neighbours that are the same client, who came twice, are one.
+fn counts(arrivals: &[Arrival]) -> Vec<Count> {
+    let mut counts: Vec<Count> = Vec::with_capacity(arrivals.len());
+    for arrival in arrivals {
+        match counts.last_mut() {
+            Some((client, copies)) if *client == arrival.client => *copies += arrival.copies,
+            _ => counts.push((arrival.client, arrival.copies)),
+        }
+    }
+    counts
 }
 
 /// χ² of the label mix that these weights make, normalised.

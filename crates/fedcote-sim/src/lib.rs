@@ -25,6 +25,7 @@
 
 pub mod aggregation;
 mod classification;
+pub mod clock;
 pub mod comparison;
 mod context;
 mod engine;

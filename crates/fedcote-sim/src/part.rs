@@ -5,6 +5,7 @@ use std::sync::Arc;
 use fedcote::Federation;
 
 use crate::Error;
+pub use crate::clock::{Asked, Traffic};
 use crate::saved::Saved;
 use crate::task::Correction;
 use crate::world::World;
@@ -124,6 +125,21 @@ pub trait Selection: State + Send + Sync {
         false
     }
 
+    /// Whether clients must tell their label counts, and not only how many samples they have.
+    fn needs_labels(&self) -> bool {
+        false
+    }
+
+    /// The clients under way, for a selection that does not wait for rounds to end.
+    fn buffered(&mut self) -> Option<&mut crate::selection::Buffered> {
+        None
+    }
+
+    /// Whom the last draw asked for a loss.
+    fn asked(&self) -> Asked<'_> {
+        Asked::default()
+    }
+
     /// Whether it goes by what clients learnt whose uploads were all lost: they then train, too.
     fn uses_lost(&self) -> bool {
         false
@@ -150,6 +166,12 @@ pub trait LocalUpdate: State + Send + Sync {
     /// When that code fails.
     fn try_correction(&self, context: &RoundContext, client: u32) -> Result<Correction<'_>, Error> {
         Ok(self.correction(context, client))
+    }
+
+    /// What is sent to and from a drawn client beside the model.
+    fn traffic(&self, context: &RoundContext, client: u32) -> Traffic {
+        let _ = (context, client);
+        Traffic::default()
     }
 
     /// The model that a client starts from, if it is not the global one.
@@ -230,6 +252,17 @@ pub trait Aggregation: State + Send + Sync {
     /// that the models of a round need not be there all at once.
     fn absorb(&mut self, context: &RoundContext, client: u32, steps: u32, model: &mut Vec<f32>) {
         let _ = (context, client, steps, model);
+    }
+
+    /// Whether clients must tell their label counts, and not only how many samples they have.
+    fn needs_labels(&self) -> bool {
+        false
+    }
+
+    /// What is sent to and from a drawn client beside the model.
+    fn traffic(&self, context: &RoundContext, client: u32) -> Traffic {
+        let _ = (context, client);
+        Traffic::default()
     }
 
     /// Moves the global model. Returns the weight that each client had in the move.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::clock::Cost;
 use crate::part::Count;
 
 /// What happened in a round: a line of `metrics.jsonl`.
@@ -17,6 +18,18 @@ pub struct RoundReport {
     pub arrived: Vec<Count>,
     /// How often the uploads were tried.
     pub attempts: u32,
+    /// How long the round took on the simulated clock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<f64>,
+    /// Bytes that clients sent, lost or not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes_up: Option<u64>,
+    /// Bytes that clients received.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes_down: Option<u64>,
+    /// Energy of the clients' transmitters, in a network of radio links.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub joules: Option<f64>,
     /// χ² of the label mix that the selection aims at, for a selection by probabilities.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label_divergence_wanted: Option<f64>,
@@ -44,6 +57,17 @@ fn finite<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String,
 }
 
 impl RoundReport {
+    /// The report with what the round cost; `radio` says whether its clients have transmitters.
+    pub(crate) fn with_cost(self, cost: Cost, radio: bool) -> Self {
+        Self {
+            seconds: Some(cost.seconds),
+            bytes_up: Some(cost.bytes_up.round() as u64),
+            bytes_down: Some(cost.bytes_down.round() as u64),
+            joules: radio.then_some(cost.joules),
+            ..self
+        }
+    }
+
     /// Number of draws.
     pub fn draws(&self) -> u64 {
         self.selected.iter().map(|&(_, copies)| u64::from(copies)).sum()

@@ -69,7 +69,10 @@ measures! {
     tail_spread, "swing of the accuracy in the tail", true, Lower;
     train_loss, "training loss after the last round", false, Lower;
     test_loss, "test loss after the last round", false, Lower;
-    rounds_to_90, "rounds to 90 %", false, Lower;
+    rounds_to, "rounds to the target accuracy", false, Lower;
+    seconds_to, "simulated seconds to the target accuracy", false, Lower;
+    bytes_to, "bytes up and down to the target accuracy", false, Lower;
+    joules_to, "joules to the target accuracy", false, Lower;
     arrivals, "uploads that arrive per round", false, Neither;
     label_divergence_wanted, "label χ², expected", false, Lower;
     label_divergence_realised, "label χ², per round", false, Lower;

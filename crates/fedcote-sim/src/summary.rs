@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::folder::Finished;
 use crate::report::RoundReport;
+use crate::scenario::General;
 use crate::statistics::Difference;
 
 /// Mean and (sample) standard deviation over seeds.
@@ -52,8 +53,22 @@ pub struct RunSummary {
     pub label_divergence_wanted: Option<f64>,
     /// Label divergence of the aggregates, mean over rounds.
     pub label_divergence_realised: Option<f64>,
-    /// The first round at which the mean accuracy of the last 10 rounds is past 90 %.
-    pub rounds_to_90: Option<f64>,
+    /// The first round at which the mean accuracy of the last 10 rounds is past the target.
+    pub rounds_to: Option<f64>,
+    /// Simulated seconds up to the end of that round.
+    pub seconds_to: Option<f64>,
+    /// Bytes up and down until then.
+    pub bytes_to: Option<f64>,
+    /// Joules of the clients' transmitters until then.
+    pub joules_to: Option<f64>,
+    /// Simulated seconds of the whole run.
+    pub clock_seconds: Option<f64>,
+    /// Bytes that clients sent.
+    pub bytes_up: Option<f64>,
+    /// Bytes that clients received.
+    pub bytes_down: Option<f64>,
+    /// Joules of the clients' transmitters.
+    pub joules: Option<f64>,
     /// The round in which the numbers blew up.
     pub diverged_at: Option<u32>,
     /// What else the task reports, by name.
@@ -73,6 +88,12 @@ pub struct Score<T> {
     pub tail: Option<T>,
 }
 
+/// A sum over rounds; nothing if some round does not say.
+fn total(reports: &[RoundReport], value: impl Fn(&RoundReport) -> Option<f64>) -> Option<f64> {
+    let counted = reports.first().and_then(&value).is_some();
+    reports.iter().map(value).sum::<Option<f64>>().filter(|_| counted)
+}
+
 fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     let (count, sum) = values.fold((0, 0.0), |(count, sum), value| (count + 1, sum + value));
     (count > 0).then(|| sum / f64::from(count))
@@ -84,10 +105,10 @@ pub fn tail_rounds(rounds: u32) -> u32 {
 }
 
 impl RunSummary {
-    /// Sums up a finished run of so many rounds.
-    pub fn of(rounds: u32, finished: &Finished, reports: &[RoundReport]) -> Self {
+    /// Sums up a finished run of so many rounds, with what it takes to an accuracy.
+    pub fn of(rounds: u32, target: f64, finished: &Finished, reports: &[RoundReport]) -> Self {
         let Finished { diverged_at, classes, seconds, server_memory, .. } = *finished;
-        let so_far = Self::so_far(rounds, diverged_at, classes, reports);
+        let so_far = Self::so_far(rounds, target, diverged_at, classes, reports);
         Self { seconds: Some(seconds), server_memory, ..so_far }
     }
 
@@ -95,6 +116,7 @@ impl RunSummary {
     /// of a run that diverged; its losses and other scores are worth no mean in any case.
     pub fn so_far(
         rounds: u32,
+        target: f64,
         diverged_at: Option<u32>,
         classes: Option<usize>,
         reports: &[RoundReport],
@@ -111,10 +133,14 @@ impl RunSummary {
         let tail: Vec<f64> = tail.map(|(_, accuracy)| *accuracy).collect();
         let spread = if diverged { None } else { Spread::of(&tail) };
         let guess = diverged.then(|| classes.map(|classes| 1.0 / classes as f64));
-        let rounds_to_90 = evaluations.iter().enumerate().find_map(|(at, &(round, _))| {
+        let reached = evaluations.iter().enumerate().find_map(|(at, &(round, _))| {
             let recent = evaluations[..=at].iter().filter(|(other, _)| other + 10 > round);
-            (mean(recent.map(|(_, accuracy)| *accuracy))? > 0.9).then_some(f64::from(round))
+            (mean(recent.map(|(_, accuracy)| *accuracy))? > target).then_some(round)
         });
+        let until =
+            reached.map(|last| &reports[..reports.partition_point(|report| report.round <= last)]);
+        let bytes_up = |report: &RoundReport| Some(report.bytes_up? as f64);
+        let bytes_down = |report: &RoundReport| Some(report.bytes_down? as f64);
         let names = reports.iter().filter(|_| !diverged).flat_map(|report| report.scores.keys());
         let names: BTreeSet<&String> = names.collect();
         let score = |name: &String| {
@@ -136,7 +162,14 @@ impl RunSummary {
             label_divergence_realised: mean(
                 reports.iter().filter_map(|report| report.label_divergence_realised),
             ),
-            rounds_to_90,
+            rounds_to: reached.map(f64::from),
+            seconds_to: until.and_then(|until| total(until, |report| report.seconds)),
+            bytes_to: until.and_then(|until| total(until, |r| Some(bytes_up(r)? + bytes_down(r)?))),
+            joules_to: until.and_then(|until| total(until, |report| report.joules)),
+            clock_seconds: total(reports, |report| report.seconds),
+            bytes_up: total(reports, bytes_up),
+            bytes_down: total(reports, bytes_down),
+            joules: total(reports, |report| report.joules),
             diverged_at,
             seconds: None,
             server_memory: 0,
@@ -169,8 +202,33 @@ pub struct SchemeSummary {
     pub label_divergence_wanted: Option<Spread>,
     /// Label divergence of the aggregates.
     pub label_divergence_realised: Option<Spread>,
-    /// Rounds to 90 %, over the runs that got there.
-    pub rounds_to_90: Option<Spread>,
+    /// Rounds to the target accuracy, over the runs that got there.
+    #[serde(alias = "rounds_to_90")]
+    pub rounds_to: Option<Spread>,
+    /// Simulated seconds to the target accuracy, over the runs that got there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seconds_to: Option<Spread>,
+    /// Bytes up and down to the target accuracy, over the runs that got there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes_to: Option<Spread>,
+    /// Joules of the clients' transmitters to the target accuracy, over the runs that got there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub joules_to: Option<Spread>,
+    /// How many runs got to the target accuracy.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub reached: usize,
+    /// Simulated seconds per run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clock_seconds: Option<Spread>,
+    /// Bytes that clients sent per run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes_up: Option<Spread>,
+    /// Bytes that clients received per run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes_down: Option<Spread>,
+    /// Joules of the clients' transmitters per run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub joules: Option<Spread>,
     /// The rounds in which runs diverged.
     pub diverged_at: Vec<u32>,
     /// How many runs diverged.
@@ -180,7 +238,7 @@ pub struct SchemeSummary {
     /// What else the task reports, by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub scores: BTreeMap<String, Score<Spread>>,
-    /// Seconds per run.
+    /// Seconds that a run took to compute.
     pub seconds: Option<Spread>,
     /// Bytes of server state that grew with the number of clients.
     pub server_memory: usize,
@@ -217,7 +275,15 @@ impl SchemeSummary {
             arrivals: spread(|run| run.arrivals),
             label_divergence_wanted: spread(|run| run.label_divergence_wanted),
             label_divergence_realised: spread(|run| run.label_divergence_realised),
-            rounds_to_90: spread(|run| run.rounds_to_90),
+            rounds_to: spread(|run| run.rounds_to),
+            seconds_to: spread(|run| run.seconds_to),
+            bytes_to: spread(|run| run.bytes_to),
+            joules_to: spread(|run| run.joules_to),
+            reached: runs.iter().filter(|run| run.rounds_to.is_some()).count(),
+            clock_seconds: spread(|run| run.clock_seconds),
+            bytes_up: spread(|run| run.bytes_up),
+            bytes_down: spread(|run| run.bytes_down),
+            joules: spread(|run| run.joules),
             diverged_at: runs.iter().filter_map(|run| run.diverged_at).collect(),
             diverged: runs.iter().filter(|run| run.diverged_at.is_some()).count(),
             seeds: runs.len(),
@@ -231,7 +297,7 @@ impl SchemeSummary {
 }
 
 /// What a comparison came to: `summary.json`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Summary {
     /// The schemes, in the order of the scenario.
@@ -241,6 +307,8 @@ pub struct Summary {
     pub against: Option<String>,
     /// Rounds per run; while no run has ended, the most that one has played.
     pub rounds: u32,
+    /// The accuracy that `rounds_to`, `seconds_to`, `bytes_to` and `joules_to` count to.
+    pub target_accuracy: f64,
     /// Runs of the scenario that have not ended; absent when all have.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub missing: usize,
@@ -268,6 +336,22 @@ pub fn mixed(instructions: &BTreeSet<String>) -> Option<String> {
     })
 }
 
+impl Default for Summary {
+    fn default() -> Self {
+        Self {
+            schemes: Vec::new(),
+            against: None,
+            rounds: 0,
+            target_accuracy: General::default().target_accuracy,
+            missing: 0,
+            instructions: BTreeSet::new(),
+            warnings: Vec::new(),
+            command: String::new(),
+            version: String::new(),
+        }
+    }
+}
+
 #[allow(clippy::trivially_copy_pass_by_ref)] // as serde wants it
 fn is_zero(count: &usize) -> bool {
     *count == 0
@@ -280,7 +364,8 @@ impl Summary {
             "scheme,seeds,diverged,test_accuracy_mean,test_accuracy_std,tail_accuracy_mean,\
              tail_accuracy_std,tail_spread_mean,train_loss_mean,train_loss_std,test_loss_mean,\
              arrivals_mean,label_divergence_wanted_mean,label_divergence_realised_mean,\
-             rounds_to_90_mean,seconds_mean,server_memory,\
+             rounds_to_mean,seconds_to_mean,bytes_to_mean,joules_to_mean,clock_seconds_mean,\
+             bytes_up_mean,bytes_down_mean,joules_mean,seconds_mean,server_memory,\
              tail_accuracy_difference,tail_accuracy_difference_low,tail_accuracy_difference_high\n",
         );
         for scheme in &self.schemes {
@@ -303,7 +388,14 @@ impl Summary {
                 average(&scheme.arrivals),
                 average(&scheme.label_divergence_wanted),
                 average(&scheme.label_divergence_realised),
-                average(&scheme.rounds_to_90),
+                average(&scheme.rounds_to),
+                average(&scheme.seconds_to),
+                average(&scheme.bytes_to),
+                average(&scheme.joules_to),
+                average(&scheme.clock_seconds),
+                average(&scheme.bytes_up),
+                average(&scheme.bytes_down),
+                average(&scheme.joules),
                 average(&scheme.seconds),
                 scheme.server_memory.to_string(),
                 cell(difference.map(|difference| difference.mean)),
@@ -358,28 +450,49 @@ mod tests {
     }
 
     #[test]
-    fn tail_and_rounds_to_90_are_as_by_hand() {
+    fn tail_and_rounds_to_are_as_by_hand() {
         let reports: Vec<_> =
             (1..=10).map(|round| report(round, f64::from(round).min(9.5) / 10.0)).collect();
-        let run = RunSummary::of(10, &finished(None), &reports);
+        let run = RunSummary::of(10, 0.9, &finished(None), &reports);
         // The tail is the last 2 rounds: 0.9 and 0.95.
         assert!((run.tail_accuracy.unwrap() - 0.925).abs() < 1e-12);
         assert!((run.tail_spread.unwrap() - 0.035_355_339).abs() < 1e-8);
-        assert_eq!(run.rounds_to_90, None);
+        assert_eq!(run.rounds_to, None);
         let reports: Vec<_> =
             (1..=30).map(|round| report(round, if round < 5 { 0.5 } else { 1.0 })).collect();
         // The mean of the last 10 passes 0.9 when at most one of them is 0.5 (0.95): at round 13.
-        assert_eq!(RunSummary::of(30, &finished(None), &reports).rounds_to_90, Some(13.0));
+        assert_eq!(RunSummary::of(30, 0.9, &finished(None), &reports).rounds_to, Some(13.0));
+    }
+
+    #[test]
+    fn costs_to_a_target_are_those_of_the_rounds_until_then() {
+        let mut reports: Vec<_> =
+            (1..=4).map(|round| report(round, 0.25 * f64::from(round))).collect();
+        for report in &mut reports {
+            report.seconds = Some(0.5 * f64::from(report.round));
+            (report.bytes_up, report.bytes_down) = (Some(10), Some(3));
+            report.joules = Some(2.0);
+        }
+        let run = |reports: &[RoundReport]| RunSummary::so_far(4, 0.49, None, None, reports);
+        // The means of the accuracies so far are 0.25, 0.375, 0.5: the target is passed in round 3.
+        let found = run(&reports);
+        assert_eq!((found.rounds_to, found.seconds_to), (Some(3.0), Some(0.5 + 1.0 + 1.5)));
+        assert_eq!((found.bytes_to, found.joules_to), (Some(39.0), Some(6.0)));
+        assert_eq!((found.clock_seconds, found.joules), (Some(5.0), Some(8.0)));
+        assert_eq!((found.bytes_up, found.bytes_down), (Some(40.0), Some(12.0)));
+        // Rounds of an earlier version say nothing about costs: then no sum is known.
+        reports[1].seconds = None;
+        assert_eq!((run(&reports).seconds_to, run(&reports).rounds_to), (None, Some(3.0)));
     }
 
     #[test]
     fn diverged_runs_count_but_have_no_loss() {
-        let run = RunSummary::of(10, &finished(Some(4)), &[report(3, 0.6)]);
+        let run = RunSummary::of(10, 0.9, &finished(Some(4)), &[report(3, 0.6)]);
         assert_eq!(
             (run.test_accuracy, run.tail_accuracy, run.train_loss),
             (Some(0.1), Some(0.1), None)
         );
-        let good = RunSummary::of(10, &finished(None), &[report(10, 0.8)]);
+        let good = RunSummary::of(10, 0.9, &finished(None), &[report(10, 0.8)]);
         let scheme = SchemeSummary::of("x", false, &[run, good]);
         assert_eq!((scheme.seeds, scheme.diverged, scheme.diverged_at), (2, 1, vec![4]));
         assert!((scheme.test_accuracy.unwrap().mean - 0.45).abs() < 1e-12);
@@ -393,20 +506,20 @@ mod tests {
             |round: u32| if round < 17 { 0.5 } else { 0.9 - 0.1 * f64::from(round % 2) };
         let swinging: Vec<_> = (1..=20).map(|round| report(round, accuracies(round))).collect();
         let constant: Vec<_> = (1..=20).map(|round| report(round, 0.95)).collect();
-        let runs = [&swinging, &constant].map(|run| RunSummary::so_far(20, None, None, run));
+        let runs = [&swinging, &constant].map(|run| RunSummary::so_far(20, 0.9, None, None, run));
         let scheme = SchemeSummary::of("x", false, &runs);
         let tail = scheme.tail_accuracy.unwrap();
         assert!((tail.mean - 0.9).abs() < 1e-12);
         assert!((tail.std - 0.1 / 2_f64.sqrt()).abs() < 1e-12, "{tail:?}");
         let swing = scheme.tail_spread.unwrap().mean;
         assert!((swing - 0.05 * (4.0 / 3_f64).sqrt() / 2.0).abs() < 1e-12, "{swing}");
-        assert_eq!(scheme.rounds_to_90.unwrap().mean, 1.0, "of the one that gets there");
+        assert_eq!(scheme.rounds_to.unwrap().mean, 1.0, "of the one that gets there");
         assert_eq!(scheme.arrivals, Some(Spread { mean: 1.0, std: 0.0 }));
     }
 
     #[test]
     fn nothing_is_guessed_of_a_diverged_run_without_its_classes() {
-        let run = RunSummary::so_far(10, Some(4), None, &[report(3, 0.6)]);
+        let run = RunSummary::so_far(10, 0.9, Some(4), None, &[report(3, 0.6)]);
         assert_eq!((run.test_accuracy, run.tail_accuracy, run.test_loss), (None, None, None));
     }
 
@@ -414,7 +527,7 @@ mod tests {
     fn the_last_loss_on_training_data_may_be_older_than_the_last_evaluation() {
         let mut later = report(2, 0.6);
         later.train_loss = None;
-        let run = RunSummary::so_far(10, None, None, &[report(1, 0.75), later]);
+        let run = RunSummary::so_far(10, 0.9, None, None, &[report(1, 0.75), later]);
         assert_eq!((run.train_loss, run.test_accuracy), (Some(0.25), Some(0.6)));
     }
 }

@@ -9,6 +9,7 @@ use fedcote_radio::{Labels, Network};
 use rand::RngExt;
 
 use crate::Error;
+use crate::clock::{self, Clock};
 use crate::hostile::Hostile;
 use crate::own::OwnSchemes;
 use crate::scenario::{LocalSteps, Scenario, Selected};
@@ -24,6 +25,8 @@ pub struct World {
     pub task: Arc<dyn Task>,
     /// Who fails when.
     pub network: Network,
+    /// What takes how long.
+    pub clock: Clock,
     /// Weights and labels as they are; the failure probabilities are those of round 1.
     pub federation: Arc<Federation>,
     /// Weights and labels as the clients report them to the server.
@@ -50,12 +53,17 @@ impl World {
         }
         let (parameters, base) = (task.len(), &scenario.base);
         let labels = Some(Labels { classes, counts: &counts });
-        let network =
-            Network::with_labels(&scenario.network, clients, parameters, seed, base, labels)?;
+        let network = scenario.network_of(parameters);
+        let network = Network::with_labels(&network, clients, parameters, seed, base, labels)?;
+        let clock = Clock::new(&scenario, parameters, clock::samples(&counts, classes), seed);
         let mut failure = Vec::new();
         network.failures(1, &mut failure);
         let describe = |counts: Vec<f64>, failure: Vec<f64>| {
-            FederationSpec { ids: None, classes, counts, failure }.check().map(Arc::new)
+            let federation = FederationSpec { ids: None, classes, counts, failure }.check()?;
+            match network.groups() {
+                None => Ok::<_, fedcote::Error>(Arc::new(federation)),
+                Some(groups) => Ok(Arc::new(federation.with_groups(groups.clone())?)),
+            }
         };
         let reported = match scenario.server.label_privacy {
             None => None,
@@ -68,12 +76,27 @@ impl World {
         };
         let hostile = scenario.hostile.members(clients, seed);
         let own_schemes = None;
-        Ok(Self { scenario, seed, task, network, federation, reported, own_schemes, hostile })
+        Ok(Self {
+            scenario,
+            seed,
+            task,
+            network,
+            clock,
+            federation,
+            reported,
+            own_schemes,
+            hostile,
+        })
     }
 
     /// The name of a stream of this seed.
     pub fn key(&self, purpose: Purpose) -> Key {
         Key::new(self.seed, purpose)
+    }
+
+    /// Whether clients have transmitters, whose energy counts.
+    pub(crate) fn has_transmitters(&self) -> bool {
+        self.network.transmit_watts(0).is_some()
     }
 
     /// Draws per round, K; as many as there are clients where everyone is asked.

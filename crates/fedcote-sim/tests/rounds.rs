@@ -479,3 +479,111 @@ fn control_ends_where_it_is_unstable_and_begins_again_with_shorter_steps() {
         assert_eq!(again.global(), whole.global(), "{after}");
     }
 }
+
+/// FedBuff with a buffer of two and two clients under way, who take 1 s and 2.5 s from the minima −5 and 5. The fast one ends at 1 and at 2,
+/// twice with −0.5: w = −0.5. The slow one, which started from 0, ends at 2.5 with 0.5 / √2, the fast one at 3 with −0.45:
+/// w = −0.5 + (0.353553 − 0.45)/2 = −0.548223.
+#[test]
+fn buffered_updates_are_as_by_hand() {
+    let text = |times: &str| {
+        format!(
+            r#"
+clients = 2
+selected = 2
+schemes = ["fedbuff"]
+[data]
+set = "synthetic"
+samples = 80
+features = 2
+classes = 2
+partition = "one-label"
+[model]
+kind = "softmax"
+[training]
+local_steps = 1
+batch = 20
+rate = 0.1
+[network]
+kind = "perfect"
+deadline_seconds = 0.25
+[clock]
+seconds_per_sample = {times}
+downlink_mbit_per_s = 0.000128
+[scheme.fedbuff]
+buffer = 2
+"#
+        )
+    };
+    let quadratic = || Some(Quadratic::new([1.0, 1.0], [-5.0, 5.0]) as Box<dyn Model>);
+    let made = |times| engine(world_with(&text(times), quadratic()), "fedbuff");
+    let first = made("1").world().federation.labels(0)[0] == 1.0;
+    let times = if first { "[0.025, 0.1]" } else { "[0.1, 0.025]" };
+    let fast = u32::from(!first);
+    let mut engine = made(times);
+    let report = play(&mut engine, 1);
+    assert!((engine.global()[0] + 0.5).abs() < 1e-6, "{}", engine.global()[0]);
+    assert_eq!(report.arrived, [(fast, 2)]);
+    // Before it each client has told how many samples it has, in 0.25 s.
+    assert!((report.seconds.unwrap() - 2.25).abs() < 1e-9, "{:?}", report.seconds);
+    assert_eq!((report.bytes_down, report.bytes_up), (Some(3 * 4), Some(3 * 4 + 2 * 4)));
+    // What is saved goes on as if nothing had happened.
+    let mut again = made(times);
+    again.restore(&mut engine.save()).unwrap();
+    for engine in [&mut engine, &mut again] {
+        let report = play(engine, 2);
+        assert!((engine.global()[0] + 0.548_223_3).abs() < 1e-6, "{}", engine.global()[0]);
+        let mut arrived = report.arrived.clone();
+        arrived.sort_unstable();
+        assert_eq!(arrived, [(0, 1), (1, 1)]);
+        assert!((report.seconds.unwrap() - 1.0).abs() < 1e-9, "{:?}", report.seconds);
+    }
+    assert_eq!(engine.global(), again.global());
+}
+
+/// With as many updates in the buffer as clients under way, and equal times, it is FedAvg over everyone.
+#[test]
+fn a_buffer_of_everyone_with_equal_times_is_fedavg() {
+    let text = ONE_LABEL.replace("[network]", "[clock]\nseconds_per_sample = 0.001\n[network]");
+    let text = format!(
+        "{}[scheme.fedbuff]\nbuffer = 4\n",
+        text.replace("\"everyone\",", "\"everyone\", \"fedbuff\",")
+    );
+    let last = |scheme: &str| {
+        let world = world_with(&text, Some(Quadratic::new([1.0, 3.0], [0.0, 1.0])));
+        let mut engine = engine(world, scheme);
+        for round in 1..=20 {
+            assert_eq!(play(&mut engine, round).arrivals(), 4);
+        }
+        engine.global()[0]
+    };
+    assert!((last("everyone") - last("fedbuff")).abs() < 1e-6);
+}
+
+/// An upload that is lost frees its place and takes its time.
+#[test]
+fn lost_uploads_cost_a_buffer_time() {
+    let text = ONE_LABEL.replace("kind = \"perfect\"", "kind = \"fixed\"\nfailure = 0.5");
+    let text = format!(
+        "{}[scheme.fedbuff]\nbuffer = 2\n",
+        text.replace("\"everyone\",", "\"everyone\", \"fedbuff\",")
+    );
+    let mut engine =
+        engine(world_with(&text, Some(Quadratic::new([1.0, 3.0], [0.0, 1.0]))), "fedbuff");
+    let reports: Vec<RoundReport> = (1..=200).map(|round| play(&mut engine, round)).collect();
+    assert!(reports.iter().all(|report| report.arrivals() == 2));
+    // Every other upload is lost: 800 start for 400 that arrive, with a deviation of 28.
+    let started: u64 = reports.iter().map(|report| report.draws()).sum();
+    assert!((700..=900).contains(&started), "{started}");
+}
+
+#[test]
+fn corrections_do_not_go_with_a_buffer() {
+    for (table, place) in [
+        ("local = \"scaffold\"", "scheme.fedbuff.local"),
+        ("aggregation = \"memory\"", "scheme.fedbuff.aggregation"),
+    ] {
+        let text = format!("schemes = [\"fedbuff\"]\n[scheme.fedbuff]\n{table}\n");
+        let error = Scenario::parse("test", &text, &[], ".".as_ref()).unwrap_err().to_string();
+        assert!(error.contains(place), "{error}");
+    }
+}

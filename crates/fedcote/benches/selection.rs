@@ -7,13 +7,14 @@ use std::time::Instant;
 use fedcote::divergence::{label_divergence, weight_divergence};
 use fedcote::random::{Key, Purpose};
 use fedcote::{
-    Federation, FederationSpec, Method, Options, appearance, enumeration, evaluate, select,
+    Federation, FederationSpec, Groups, Method, Options, appearance, enumeration, evaluate, select,
 };
 use rand::RngExt;
 
 fn main() {
     closed_form_against_enumeration();
     exact_against_gradient();
+    together();
     growth();
     println!("\npeak memory of the whole run: {:.0} MB", peak_megabytes());
 }
@@ -58,6 +59,32 @@ fn closed_form_against_enumeration() {
     println!("  enumeration of {:.0} multisets  {listed:>12.3} s", enumeration::multisets(20, 10));
     println!("  closed form                       {:>12.3} µs", series * 1e6);
     println!("  ratio                             {:>12.0}", listed / series);
+}
+
+/// Clients that fail together: every client is in one of the groups.
+fn together() {
+    println!("\nclients that fail together, whole exact solves");
+    println!(
+        "  {:>8} {:>6} {:>7} {:>12} {:>12}",
+        "clients", "draws", "groups", "time", "optimality"
+    );
+    for (clients, selected, count, repeats) in [(20, 10, 4, 20), (50, 20, 8, 5), (1000, 100, 8, 1)]
+    {
+        let down: Vec<f64> = (0..count).map(|group| 0.05 * (group + 1) as f64).collect();
+        let groups = Groups::new(down, (0..clients).map(|client| Some(client % count)));
+        let groups = groups.expect("valid");
+        let mut federation = federation(clients);
+        let overall = groups.overall(federation.failure()).expect("valid");
+        federation.set_failure(overall).expect("valid");
+        let federation = federation.with_groups(groups).expect("valid");
+        let solve = || select(&federation, selected, &Options::new()).expect("valid");
+        let (time, solution) = (best(repeats, solve), solve());
+        println!(
+            "  {clients:>8} {selected:>6} {count:>7} {:>9.2} ms {:>12.1e}",
+            1e3 * time,
+            solution.optimality
+        );
+    }
 }
 
 fn exact_against_gradient() {

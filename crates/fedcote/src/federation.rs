@@ -7,6 +7,7 @@ use fedcote_support::readable;
 
 use crate::chunks;
 use crate::error::{Error, check_length};
+use crate::groups::Groups;
 
 /// The largest label count, 2⁵³: up to here every whole number is exact.
 const MAX_COUNT: f64 = 9_007_199_254_740_992.0;
@@ -98,7 +99,8 @@ impl FederationSpec {
             row.iter_mut().for_each(|count| *count /= total);
         }
         weights.iter_mut().for_each(|weight| *weight /= samples);
-        Ok(Federation { ids, classes, labels: counts, weights, global, failure, samples })
+        let groups = None;
+        Ok(Federation { ids, classes, labels: counts, weights, global, failure, samples, groups })
     }
 }
 
@@ -112,6 +114,7 @@ pub struct Federation {
     global: Vec<f64>,
     failure: Vec<f64>,
     samples: f64,
+    groups: Option<Groups>,
 }
 
 // A federation has at least one client, so there is no `is_empty`.
@@ -199,6 +202,29 @@ impl Federation {
     /// The number of samples of all clients together.
     pub fn samples(&self) -> f64 {
         self.samples
+    }
+
+    /// Who fails together, if anybody does.
+    pub fn groups(&self) -> Option<&Groups> {
+        self.groups.as_ref()
+    }
+
+    /// The federation in which these clients fail together; [`failure`](Self::failure) stays what it is: the probability that
+    /// an upload fails for whatever reason ([`Groups::overall`]).
+    ///
+    /// # Errors
+    /// When the groups are of another number of clients.
+    pub fn with_groups(mut self, groups: Groups) -> Result<Self, Error> {
+        check_length("groups", self.len(), groups.clients())?;
+        self.groups = Some(groups);
+        Ok(self)
+    }
+
+    /// The federation in which everybody fails on its own, with the same probabilities.
+    #[must_use]
+    pub fn without_groups(mut self) -> Self {
+        self.groups = None;
+        self
     }
 
     /// Replaces the failure probabilities, as when a network changes from round to round.

@@ -52,6 +52,7 @@
 //! | | |
 //! |---|---|
 //! | [`Federation`] | clients, label counts and failure probabilities, checked |
+//! | [`Groups`] | clients that fail together, with their access point or cell |
 //! | [`select()`], [`Options`], [`Solution`] | selection probabilities for one moment |
 //! | [`evaluate`], [`evaluate_for`] | what given probabilities lead to |
 //! | [`Selector`] | selection for a running federation |
@@ -79,6 +80,7 @@ mod error;
 pub mod estimate;
 mod federation;
 mod freshness;
+mod groups;
 #[doc(hidden)] // for tests and the paper's limit of many draws
 pub mod invert;
 pub mod matched;
@@ -94,6 +96,7 @@ mod target;
 
 pub use error::{Error, MAX_SELECTED, SettingError};
 pub use federation::{Federation, FederationSpec};
+pub use groups::Groups;
 pub use procedure::{Draws, Uploads};
 /// The crate whose generators [`draw`] and [`privacy`] take.
 pub use rand;

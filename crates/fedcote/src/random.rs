@@ -57,6 +57,10 @@ pub enum Purpose {
     Availability = 20,
     /// How the images of a mini-batch are shifted and mirrored.
     Augmentation = 25,
+    /// Which device a client has.
+    Device = 30,
+    /// Which groups of clients are down.
+    Group = 31,
 }
 
 /// The name of a stream of random numbers.

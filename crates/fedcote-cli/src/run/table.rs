@@ -65,7 +65,7 @@ pub fn render(summary: &Summary, bold: bool) -> String {
         let rounds = rounds.join(", ");
         text += &format!("{name}: {diverged} of {seeds} runs diverged, at round {rounds}.\n");
     }
-    text + &differences(summary)
+    text + &costs(summary, bold) + &differences(summary)
 }
 
 /// How much the schemes differ from the one that all are compared with, in the first measure that they have.
@@ -76,7 +76,7 @@ fn differences(summary: &Summary) -> String {
     // A task of one's own may have scores alone.
     let own = schemes.iter().flat_map(|scheme| scheme.differences.keys());
     let own = own.filter(|name| name.starts_with("scores.")).map(|name| (&**name, &**name, false));
-    let known = MEASURES.iter().take_while(|measure| measure.name != "rounds_to_90");
+    let known = MEASURES.iter().take_while(|measure| measure.name != "rounds_to");
     let known = known.map(|measure| (measure.name, measure.words, measure.percent));
     let has = |name: &str| schemes.iter().any(|scheme| scheme.differences.contains_key(name));
     let Some((name, words, percent)) = known.chain(own).find(|(name, ..)| has(name)) else {
@@ -101,6 +101,39 @@ fn differences(summary: &Summary) -> String {
     text += &table.render(false);
     text + &verdict(schemes).map(|verdict| format!("{verdict}\n")).unwrap_or_default()
 }
+
+/// What the target accuracy cost.
+fn costs(summary: &Summary, bold: bool) -> String {
+    let target = fedcote_support::readable((1e4 * summary.target_accuracy).round() / 100.0);
+    if summary.schemes.iter().all(|scheme| scheme.reached == 0) {
+        return String::new();
+    }
+    let timed = summary.schemes.iter().any(|scheme| scheme.seconds_to.is_some());
+    let radio = summary.schemes.iter().any(|scheme| scheme.joules_to.is_some());
+    let columns: Vec<&Column> =
+        COSTS.iter().take(1 + 2 * usize::from(timed) + usize::from(radio)).collect();
+    let first = format!("to {target} %");
+    let names = columns.iter().map(|column| (column.name, Align::Right));
+    let mut table = Table::new(std::iter::once((first.as_str(), Align::Left)).chain(names));
+    for scheme in &summary.schemes {
+        let missed = scheme.seeds - scheme.reached;
+        let note = if missed > 0 && scheme.reached > 0 {
+            format!(" ({} of {} seeds)", scheme.reached, scheme.seeds)
+        } else {
+            String::new()
+        };
+        let cells = columns.iter().map(|column| cell(column, scheme));
+        table.push(std::iter::once(format!("{}{note}", scheme.name)).chain(cells));
+    }
+    format!("\n{}", table.render(bold))
+}
+
+const COSTS: [Column; 4] = [
+    column("rounds", "rounds_to", |s| s.rounds_to, 1.0, 0),
+    column("seconds", "seconds_to", |s| s.seconds_to, 1.0, 1),
+    column("MB", "bytes_to", |s| s.bytes_to, 1e-6, 1),
+    column("joules", "joules_to", |s| s.joules_to, 1.0, 1),
+];
 
 fn cell(column: &Column, scheme: &SchemeSummary) -> String {
     match (column.value)(scheme) {
@@ -134,7 +167,7 @@ mod tests {
 
     fn summary(schemes: &[(&str, bool, &[f64])]) -> Summary {
         let run = |&accuracy: &f64| {
-            let mut run = RunSummary::so_far(10, None, Some(10), &[]);
+            let mut run = RunSummary::so_far(10, 0.9, None, Some(10), &[]);
             run.test_accuracy = Some(accuracy);
             run.tail_accuracy = Some(accuracy);
             run.seconds = Some(1.0);

@@ -25,7 +25,9 @@ const STANDARD: &str = "crates/fedcote-radio/src/standard.rs";
 const HOSTILE: &str = "crates/fedcote-sim/src/hostile.rs";
 const SERVER: &str = "crates/fedcote-sim/src/scenario/server.rs";
 
-const SECTIONS: [Section; 13] = [
+const CLOCK: &str = "crates/fedcote-sim/src/scenario/clock.rs";
+
+const SECTIONS: [Section; 16] = [
     Section {
         table: "",
         about: "The length of the comparison, who takes part, what is compared.",
@@ -67,6 +69,11 @@ const SECTIONS: [Section; 13] = [
         types: &[(AVAILABILITY, "AvailabilityConfig")],
     },
     Section {
+        table: "network.groups.NAME",
+        about: "Clients that fail together, because an access point, relay or cell is down ([guide](../guide/network.md#clients-that-fail-together)).",
+        types: &[(NETWORK, "GroupConfig")],
+    },
+    Section {
         table: "network.stations.NAME",
         about: "A station of your own, for standards to name.",
         types: &[(NETWORK, "StationConfig")],
@@ -80,6 +87,16 @@ const SECTIONS: [Section; 13] = [
         table: "network.standards.NAME.shadowing",
         about: "A list of ranges of distance that together cover every distance once.",
         types: &[(STANDARD, "ShadowingRange")],
+    },
+    Section {
+        table: "clock",
+        about: "How long things take on the simulated clock ([guide](../guide/costs.md)).",
+        types: &[(CLOCK, "ClockConfig")],
+    },
+    Section {
+        table: "clock.devices",
+        about: "A list of kinds of devices.",
+        types: &[(CLOCK, "Device")],
     },
     Section { table: "server", about: "What the server does.", types: &[(SERVER, "Server")] },
     Section {
@@ -377,8 +394,10 @@ fn plain(kind: &str) -> String {
         "Chance" => "number, a list with one per client, or a recipe",
         "Selected" => "whole number, or `\"all\"`",
         "Table" => "table",
-        "BTreeMap<String, StationConfig>" | "BTreeMap<String, StandardConfig>" => "tables, below",
-        "Vec<ShadowingRange>" => "list of tables, below",
+        "BTreeMap<String, StationConfig>"
+        | "BTreeMap<String, StandardConfig>"
+        | "BTreeMap<String, GroupConfig>" => "tables, below",
+        "Vec<ShadowingRange>" | "Vec<Device>" => "list of tables, below",
         other => panic!("say in scenario.rs what a user writes for a {other}"),
     }
     .to_owned()
@@ -393,6 +412,7 @@ fn same_keys(table: &str, fields: &[Entry]) {
             "[network.standards.mine]\nshadowing = [{ qqqqqqqqqqqqqqqqqqqqqqqqqqqq = 1 }]"
                 .to_owned()
         }
+        "clock.devices" => "[clock]\ndevices = [{ qqqqqqqqqqqqqqqqqqqqqqqqqqqq = 1 }]".to_owned(),
         table => format!("[{table}]\nqqqqqqqqqqqqqqqqqqqqqqqqqqqq = 1"),
     };
     let refused = String::from_utf8(ask(&wrong).stderr).expect("text");
@@ -401,8 +421,10 @@ fn same_keys(table: &str, fields: &[Entry]) {
     for Entry { name, .. } in fields {
         assert!(known.contains(&name.as_str()), "[{table}] {name} is no key: {refused}");
     }
-    let tables =
-        ["data", "model", "task", "training", "network", "server", "hostile", "scheme", "sweep"];
+    let tables = [
+        "data", "model", "task", "training", "network", "clock", "server", "hostile", "scheme",
+        "sweep",
+    ];
     for name in known {
         let told = fields.iter().any(|field| field.name == name) || tables.contains(&name);
         assert!(told, "[{table}] {name} is not explained");

@@ -56,6 +56,7 @@ pub fn figures(run: &Run) -> Vec<Figure> {
         tail(run),
         accuracy(run),
         each(run),
+        costs(run),
         loss(run, "train-loss", "Training loss", |round| round.train_loss),
         loss(run, "test-loss", "Test loss", |round| round.test_loss),
         clients::labels(run),
@@ -192,6 +193,36 @@ fn smooth(points: &[Point]) -> Vec<Point> {
         Point { x: of(|p| p.x), mean: of(|p| p.mean), deviation: 0.0 }
     };
     points.chunks(points.len().div_ceil(80).max(1)).map(mean).collect()
+}
+
+/// Accuracy over what it cost: simulated seconds, and bytes up and down.
+fn costs(run: &Run) -> Option<Figure> {
+    let seconds = |round: &RoundReport| round.seconds;
+    let megabytes = |round: &RoundReport| Some((round.bytes_up? + round.bytes_down?) as f64 / 1e6);
+    let over = |heading: &str, cost: &dyn Fn(&RoundReport) -> Option<f64>| {
+        let mut lines = accuracy_lines(run, heading);
+        lines.tail = None;
+        lines.x_label = heading.to_owned();
+        lines.series.retain_mut(|series| {
+            let scheme = run.schemes.iter().find(|scheme| scheme.name == series.name);
+            let Some(spent) = scheme.map(|scheme| scheme.spent(cost)) else { return false };
+            series.points.retain_mut(|point| {
+                let at = spent.binary_search_by(|(round, _)| f64::from(*round).total_cmp(&point.x));
+                at.map(|at| point.x = spent[at].1).is_ok()
+            });
+            !series.points.is_empty()
+        });
+        lines
+    };
+    let panels = [over("simulated seconds", &seconds), over("megabytes up and down", &megabytes)];
+    let caption = "Test accuracy over what the rounds took on the simulated clock and what they sent, mean over seeds: a \
+                   scheme that sends more, or waits longer, is further to the right after as many rounds.";
+    panels.iter().all(|panel| !panel.series.is_empty()).then(|| {
+        Figure::new("costs", caption, |width| {
+            let columns = columns(width, 2, 1);
+            figure("Test accuracy over seconds and bytes", &dynamic(&panels), columns, width)
+        })
+    })
 }
 
 fn loss(

@@ -106,6 +106,7 @@ pub fn table(runs: &[Run]) -> Table {
         [run] => run.against.as_str(),
         _ => "what its folder compares with",
     };
+    let target = target(runs);
     let column = |name: &str, digits| Column::new(name, Better::Neither, digits);
     let columns = vec![
         column("tail accuracy (%)", Digits::Percent(2)),
@@ -114,7 +115,10 @@ pub fn table(runs: &[Run]) -> Table {
         column("swing in the tail (%)", Digits::Percent(2)),
         column("training loss", Digits::Fixed(3)),
         column("test loss", Digits::Fixed(3)),
-        column("rounds to 90 %", Digits::Fixed(0)),
+        column(&format!("rounds to {target}"), Digits::Fixed(0)),
+        column(&format!("seconds to {target}"), Digits::Fixed(1)),
+        column(&format!("megabytes to {target}"), Digits::Fixed(1)),
+        column(&format!("joules to {target}"), Digits::Fixed(1)),
         column("arrivals per round", Digits::Fixed(2)),
         column("label χ², expected", Digits::Significant(2)),
         column("label χ², realised", Digits::Significant(2)),
@@ -148,7 +152,10 @@ pub fn table(runs: &[Run]) -> Table {
                     mean(summary.tail_spread),
                     spread(summary.train_loss, "train_loss"),
                     spread(summary.test_loss, "test_loss"),
-                    spread(summary.rounds_to_90, "rounds_to_90"),
+                    spread(summary.rounds_to, "rounds_to"),
+                    spread(summary.seconds_to, "seconds_to"),
+                    spread(summary.bytes_to.map(megabytes), "bytes_to"),
+                    spread(summary.joules_to, "joules_to"),
                     mean(summary.arrivals),
                     mean(summary.label_divergence_wanted),
                     mean(summary.label_divergence_realised),
@@ -169,6 +176,21 @@ pub fn table(runs: &[Run]) -> Table {
     };
     drop_empty_columns(&mut table);
     table
+}
+
+/// The accuracy that costs count to, if the runs agree on one.
+fn target(runs: &[Run]) -> String {
+    let mut targets = runs.iter().map(|run: &Run| -> f64 { run.target_accuracy });
+    let first = targets.next().unwrap_or_default();
+    if targets.all(|other| other == first) {
+        format!("{} %", fedcote_support::readable((1e4 * first).round() / 100.0))
+    } else {
+        "the target".to_owned()
+    }
+}
+
+fn megabytes(bytes: Spread) -> Spread {
+    Spread { mean: bytes.mean / 1e6, std: bytes.std / 1e6 }
 }
 
 fn drop_empty_columns(table: &mut Table) {

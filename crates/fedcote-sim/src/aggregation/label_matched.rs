@@ -51,6 +51,10 @@ impl LabelMatched {
 }
 
 impl Aggregation for LabelMatched {
+    fn needs_labels(&self) -> bool {
+        true
+    }
+
     fn aggregate(
         &mut self,
         context: &RoundContext,

@@ -6,7 +6,7 @@
 
 use super::mean::shares;
 use crate::Error;
-use crate::part::{Aggregation, Arrival, Probabilities, RoundContext, State};
+use crate::part::{Aggregation, Arrival, Probabilities, RoundContext, State, Traffic};
 use crate::vector::{add, mean_change};
 
 /// Updates divided by their number of steps.
@@ -26,6 +26,11 @@ fn factors(arrivals: &[Arrival]) -> Vec<(u32, f64)> {
 }
 
 impl Aggregation for Nova {
+    /// How many steps the client made.
+    fn traffic(&self, _context: &RoundContext, _client: u32) -> Traffic {
+        Traffic { numbers_up: 1, ..Traffic::default() }
+    }
+
     fn aggregate(
         &mut self,
         _context: &RoundContext,

@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 use toml::{Table, Value};
 
 use crate::Error;
-use crate::scenario::Scenario;
+use crate::scenario::{ClockConfig, Scenario};
 
 /// What one run depends on: the scenario cut down to its scheme and seed, the scheme written out with all its
 /// parameters, so that a run by another definition of a named scheme is told from this one.
@@ -33,7 +33,7 @@ pub(super) fn run_config(
 }
 
 /// Keys that may differ between the runs of a folder: they change no number.
-const INDIFFERENT: [&str; 2] = ["checkpoint_every", "task.folder"];
+const INDIFFERENT: [&str; 3] = ["checkpoint_every", "target_accuracy", "task.folder"];
 
 /// Keys with a path, given from the scenario's folder or from the root.
 const PATHS: [&str; 2] = ["data.path", "network.file"];
@@ -45,6 +45,10 @@ fn same_place(one: &str, two: &str) -> bool {
     };
     let (one, two) = (plain(one), plain(two));
     (one.is_relative() && two.ends_with(&one)) || (two.is_relative() && one.ends_with(&two))
+}
+
+fn default_clock() -> Value {
+    Value::try_from(ClockConfig::default()).expect("plain values")
 }
 
 /// The first key in which a configuration on disk differs from the one wanted.
@@ -61,6 +65,7 @@ pub(super) fn difference(found: &Table, wanted: &Table) -> Option<String> {
                 }
                 // Early versions did not write it.
                 (None, Some(Value::Boolean(false))) if path == "portable" => {}
+                (None, Some(clock)) if path == "clock" && *clock == default_clock() => {}
                 (found, wanted) if found == wanted || INDIFFERENT.contains(&path.as_str()) => {}
                 (Some(Value::String(found)), Some(Value::String(wanted)))
                     if PATHS.contains(&path.as_str()) && same_place(found, wanted) => {}

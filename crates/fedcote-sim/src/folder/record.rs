@@ -67,14 +67,14 @@ impl Recorded {
         self.rounds.diverged_at.or(ended)
     }
 
-    /// Sums up the run, which is to have so many rounds.
-    pub fn summary(&self, rounds: u32) -> RunSummary {
+    /// Sums up the run, which is to have so many rounds, with what it takes to an accuracy.
+    pub fn summary(&self, rounds: u32, target: f64) -> RunSummary {
         let Self { finished, clients, rounds: Rounds { reports, .. } } = self;
         match finished {
-            Some(finished) => RunSummary::of(rounds, finished, reports),
+            Some(finished) => RunSummary::of(rounds, target, finished, reports),
             None => {
                 let classes = clients.as_ref().map(|clients| clients.classes);
-                RunSummary::so_far(rounds, self.diverged_at(), classes, reports)
+                RunSummary::so_far(rounds, target, self.diverged_at(), classes, reports)
             }
         }
     }
@@ -89,6 +89,8 @@ pub struct Overview {
     pub runs: Vec<Standing>,
     /// Rounds per run; while no run has ended, the most that one has played.
     pub rounds: u32,
+    /// The accuracy to which summaries count rounds and costs.
+    pub target_accuracy: f64,
     /// The version that made it.
     pub version: Option<String>,
 }
@@ -105,7 +107,9 @@ impl Overview {
         let most = runs.iter().map(|standing| standing.round).max().unwrap_or(0);
         // Without a run that has ended, a tail of the rounds to come would be empty.
         let rounds = planned.filter(|_| ended).map_or(most, |general| general.rounds.max(most));
-        Ok(Self { scenario, runs, rounds, version })
+        let target = |general: &General| general.target_accuracy;
+        let target_accuracy = planned.map_or_else(|| target(&General::default()), target);
+        Ok(Self { scenario, runs, rounds, target_accuracy, version })
     }
 
     /// The runs that have not ended.
@@ -166,7 +170,10 @@ fn sum_up(out: &Path, counts: impl Fn(State) -> bool) -> Result<(Summary, Overvi
             let recorded = Recorded::read(&run.folder(out))?.filter(Recorded::has_begun);
             let ended = recorded.as_ref().and_then(|recorded| recorded.finished.as_ref());
             instructions.extend(ended.into_iter().flat_map(|ended| ended.instructions.clone()));
-            runs.extend(recorded.map(|recorded| (run.seed, recorded.summary(overview.rounds))));
+            let target = overview.target_accuracy;
+            let summary =
+                |recorded: Recorded| (run.seed, recorded.summary(overview.rounds, target));
+            runs.extend(recorded.map(summary));
         }
         if !runs.is_empty() {
             all.push((name, reference(name), runs));
@@ -180,6 +187,7 @@ fn sum_up(out: &Path, counts: impl Fn(State) -> bool) -> Result<(Summary, Overvi
         against: against.filter(|_| schemes.len() > 1).map(str::to_owned),
         schemes,
         rounds: overview.rounds,
+        target_accuracy: overview.target_accuracy,
         missing: overview.missing().count(),
         warnings: mixed(&instructions).into_iter().collect(),
         instructions,

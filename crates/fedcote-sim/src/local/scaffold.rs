@@ -8,7 +8,7 @@
 //! after training, before anybody knows whether its upload arrives (`advance = "trained"`): then a client whose upload is lost has
 //! moved on from the c_i that the server's sum still counts.
 
-use crate::part::{Arrival, LocalUpdate, RoundContext, State};
+use crate::part::{Arrival, LocalUpdate, RoundContext, State, Traffic};
 use crate::saved::Saved;
 use crate::scheme::settings::{choices, parameters};
 use crate::slab::Slab;
@@ -98,6 +98,11 @@ impl LocalUpdate for Scaffold {
         let own = self.clients.get(client).map(|own| (-1.0, own.into()));
         let linear = std::iter::once((1.0, self.server.as_slice().into())).chain(own).collect();
         Correction { linear, proximal: 0.0 }
+    }
+
+    /// The server's variate down; the client's own one, which it keeps, changed, up.
+    fn traffic(&self, _context: &RoundContext, _client: u32) -> Traffic {
+        Traffic { vectors_down: 1, vectors_up: 1, ..Traffic::default() }
     }
 
     fn received(&mut self, context: &RoundContext, arrivals: &[Arrival]) {

@@ -58,6 +58,9 @@ impl Scenario {
         if general.max_attempts == 0 {
             return wrong("max_attempts", "must be at least 1");
         }
+        if !(0.0..=1.0).contains(&general.target_accuracy) {
+            return wrong("target_accuracy", "must be from 0 to 1");
+        }
         let training = &self.training;
         match training.local_steps {
             LocalSteps::Same(0) => return wrong("training.local_steps", "must be at least 1"),
@@ -108,6 +111,7 @@ impl Scenario {
             augmentation.check(shape).map_err(setting)?;
         }
         self.network.check(general.clients)?;
+        self.clock.check(self)?;
         let retransmissions = self.network.retransmissions;
         match self.observation.estimator {
             // A margin tells of one transmission, a lost upload has many.

@@ -4,6 +4,7 @@
 //! ([`Scenario::to_toml`]); what is printed reads back to the same scenario.
 
 mod check;
+mod clock;
 mod own;
 mod presets;
 mod server;
@@ -21,6 +22,8 @@ use fedcote_support::suggestion;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
+pub(crate) use clock::default_seconds_per_sample;
+pub use clock::{ClockConfig, Device};
 pub use own::OwnTask;
 pub(crate) use own::is_place;
 pub use presets::{PRESETS, Preset};
@@ -51,6 +54,8 @@ pub struct Scenario {
     pub network: NetworkConfig,
     /// What the server observes of the network, and how uploads are sent.
     pub observation: Observation,
+    /// What a round costs.
+    pub clock: ClockConfig,
     /// What the server does.
     pub server: Server,
     /// Clients that upload something else than what they learnt.
@@ -86,6 +91,8 @@ pub struct General {
     pub train_loss_every: u32,
     /// Save a checkpoint at least every so many rounds.
     pub checkpoint_every: u32,
+    /// The accuracy to which summaries count rounds, seconds, bytes and joules.
+    pub target_accuracy: f64,
     /// Upload attempts in a round in which nothing arrives, before the round's clients are drawn again.
     pub max_attempts: u32,
     /// Compute with instructions that every processor has, so that different ones come to the same bits.
@@ -104,6 +111,7 @@ impl Default for General {
             evaluate_every: 10,
             train_loss_every: 1,
             checkpoint_every: 50,
+            target_accuracy: 0.9,
             max_attempts: 1000,
             portable: false,
         }
@@ -191,8 +199,9 @@ pub enum LocalSteps {
     Range([u32; 2]),
 }
 
-const SECTIONS: [&str; 9] =
-    ["data", "model", "task", "training", "network", "server", "hostile", "scheme", "sweep"];
+const SECTIONS: [&str; 10] = [
+    "data", "model", "task", "training", "network", "clock", "server", "hostile", "scheme", "sweep",
+];
 
 impl Scenario {
     /// Loads a preset or a file, with overrides of the form `a.b=value`.
@@ -277,6 +286,7 @@ impl Scenario {
         }
         let network = source.read("network", network, &server::OBSERVATION)?;
         let observation = source.read("network", observation, &[])?;
+        let clock = source.read("clock", section("clock")?, &[])?;
         let server = source.read("server", section("server")?, &[])?;
         let hostile = source.read("hostile", section("hostile")?, &[])?;
         let mut schemes = Schemes::default();
@@ -311,6 +321,7 @@ impl Scenario {
             training,
             network,
             observation,
+            clock,
             server,
             hostile,
             schemes,
@@ -397,6 +408,7 @@ impl Scenario {
         let mut network = table(Table::try_from(&self.network));
         network.extend(table(Table::try_from(&self.observation)));
         top.insert("network".into(), network.into());
+        top.insert("clock".into(), table(Table::try_from(&self.clock)).into());
         top.insert("server".into(), table(Table::try_from(self.server)).into());
         top.insert("hostile".into(), table(Table::try_from(&self.hostile)).into());
         let mut schemes = Table::new();

@@ -75,6 +75,18 @@ impl Scheme {
             let reason = format!("must be \"module:Class\", is `{place}`");
             return Err(SettingError::new("python", reason));
         }
+        // Updates of clients that started at different times have no common state that a correction could go by.
+        let buffered = matches!(scheme.selection, SelectionKind::Buffered(_));
+        if buffered && matches!(scheme.local, LocalKind::Scaffold(_)) {
+            let reason = "control variates do not go with selection \"buffered\"";
+            return Err(SettingError::new("local", reason));
+        }
+        if buffered
+            && !matches!(scheme.aggregation, AggregationKind::Mean(_) | AggregationKind::Yogi(_))
+        {
+            let reason = "selection \"buffered\" goes with aggregation \"mean\" or \"yogi\"";
+            return Err(SettingError::new("aggregation", reason));
+        }
         // A scheme that draws without probabilities has no weights to make unbiased.
         if scheme.aggregation.needs_probabilities() && !scheme.selection.has_probabilities() {
             let word = scheme.aggregation.word();

@@ -167,6 +167,11 @@ pub const NAMED: &[Named] = &[
         about: "fedavg draws; a regulariser on clients that moves along",
         table: r#"aggregation = "feddyn""#,
     },
+    Named {
+        name: "fedbuff",
+        about: "clients are always under way; the server steps when a buffer of updates is full",
+        table: r#"selection = "buffered""#,
+    },
 ];
 
 /// The table of a named scheme.

@@ -47,6 +47,8 @@ parameters! {
         threshold: f64 = 0.85, in 0.0..=1.0;
         /// The threshold must not lose a label.
         coverage: bool = true;
+        /// Whether the selection knows which clients fail together (`[network.groups]`), or takes each to fail on its own.
+        groups: bool = true;
     }
 }
 
@@ -74,6 +76,8 @@ pub struct Fedcote {
     drawing: Drawing,
     /// To the letter, if so.
     printed: Option<PrintedSettings>,
+    /// Whether it knows which clients fail together.
+    groups: bool,
     warnings: Vec<String>,
 }
 
@@ -107,11 +111,16 @@ impl Fedcote {
             .with_uploads(scenario.observation.uploads)
             .with_aim(aim)
             .with_exploration(exploration);
-        Self { options, drawing, printed, warnings: Vec::new() }
+        let groups = settings.groups;
+        Self { options, drawing, printed, groups, warnings: Vec::new() }
     }
 }
 
 impl Selection for Fedcote {
+    fn needs_labels(&self) -> bool {
+        true
+    }
+
     fn prepare(&mut self, context: &RoundContext) -> Result<(), Error> {
         if !self.drawing.stale(context) {
             return Ok(());
@@ -128,6 +137,12 @@ impl Selection for Fedcote {
             let (selection, warnings) = printed::solve(federation, selected, threshold, settings);
             self.warnings = warnings;
             return self.drawing.set(context, selection, federation.weights().to_vec());
+        }
+        if !self.groups && context.federation.groups().is_some() {
+            let alone = context.federation.clone().without_groups();
+            let solution = fedcote::select_or_all(&alone, selected, &self.options)?;
+            self.warnings = solution.warnings.iter().map(ToString::to_string).collect();
+            return self.drawing.set(context, solution.selection, solution.target);
         }
         let solution = fedcote::select_or_all(context.federation, selected, &self.options)?;
         self.warnings = solution.warnings.iter().map(ToString::to_string).collect();

@@ -21,6 +21,10 @@ pub struct Gs {
 }
 
 impl Selection for Gs {
+    fn needs_labels(&self) -> bool {
+        true
+    }
+
     fn prepare(&mut self, context: &RoundContext) -> Result<(), Error> {
         if self.groups.is_empty() {
             self.groups = groups(context.federation, context.world.draws())?;

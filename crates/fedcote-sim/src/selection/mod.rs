@@ -1,5 +1,6 @@
 //! Whom the server asks in a round.
 
+mod buffered;
 mod ca_fed;
 mod drawing;
 mod everyone;
@@ -13,6 +14,8 @@ mod printed;
 mod tf;
 mod weights;
 
+pub(crate) use buffered::Flight;
+pub use buffered::{Buffered, BufferedSettings, StalenessKind};
 pub use ca_fed::{CaFed, CaFedSettings};
 pub use everyone::Everyone;
 pub use f3ast::{F3ast, F3astSelectionSettings};
@@ -55,6 +58,8 @@ choices! {
         "ca-fed" => CaFed(CaFedSettings),
         /// Of those who are there, clients of high loss, and some that were never tried.
         "oort" => Oort(OortSettings),
+        /// K clients are always under way, and the server steps when enough have ended (FedBuff).
+        "buffered" => Buffered(BufferedSettings),
     }
 }
 
@@ -78,6 +83,9 @@ pub fn build(scheme: &Scheme, world: &World) -> Box<dyn Selection> {
     let remembered = scheme.aggregation.remembers();
     let drawing = |draws| Drawing::new(draws, scenario.observation.uploads, remembered);
     match &scheme.selection {
+        SelectionKind::Buffered(settings) => {
+            Box::new(Buffered::new(settings, world.draws(), world.task.len()))
+        }
         SelectionKind::Weights(settings) => Box::new(Weights::new(drawing(settings.draws))),
         SelectionKind::PowerOfChoice(settings) => {
             Box::new(PowerOfChoice::new(settings, world.task.len()))

@@ -9,7 +9,7 @@ use fedcote::random::{Purpose, Stream};
 use rand::RngExt;
 
 use crate::Error;
-use crate::part::{Arrival, Count, RoundContext, Selection, State};
+use crate::part::{Arrival, Asked, Count, RoundContext, Selection, State};
 use crate::saved::Saved;
 use crate::scheme::settings::{choices, parameters};
 use crate::slab::Slab;
@@ -40,11 +40,13 @@ pub struct PowerOfChoice {
     settings: PowerOfChoiceSettings,
     /// The models that clients trained last.
     own: Slab,
+    /// The candidates of the last draw.
+    asked: Vec<u32>,
 }
 
 impl PowerOfChoice {
     pub(super) fn new(settings: &PowerOfChoiceSettings, parameters: usize) -> Self {
-        Self { settings: settings.clone(), own: Slab::new(parameters) }
+        Self { settings: settings.clone(), own: Slab::new(parameters), asked: Vec::new() }
     }
 
     fn losses(&self, context: &RoundContext, candidates: &[u32]) -> Result<Vec<f64>, Error> {
@@ -78,7 +80,13 @@ impl Selection for PowerOfChoice {
         let key = world.key(Purpose::Selection).round(context.round).attempt(redraw);
         let candidates = drawn(weights, candidates, &mut key.stream());
         let losses = self.losses(context, &candidates)?;
-        Ok(chosen(&candidates, &losses, wanted))
+        let chosen = chosen(&candidates, &losses, wanted);
+        self.asked = candidates;
+        Ok(chosen)
+    }
+
+    fn asked(&self) -> Asked<'_> {
+        Asked { clients: &self.asked, of_global: self.settings.loss == LossKind::Global }
     }
 
     fn received(&mut self, _context: &RoundContext, arrivals: &[Arrival]) {

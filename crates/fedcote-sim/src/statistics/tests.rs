@@ -116,7 +116,7 @@ fn what_the_seeds_have_in_common_cancels() {
 }
 
 fn run(accuracy: f64) -> RunSummary {
-    let mut run = RunSummary::so_far(10, None, Some(10), &[]);
+    let mut run = RunSummary::so_far(10, 0.9, None, Some(10), &[]);
     (run.tail_accuracy, run.seconds) = (Some(accuracy), Some(1.0));
     run
 }

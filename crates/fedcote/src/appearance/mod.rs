@@ -1,6 +1,7 @@
 //! The effective appearance: the share each client has in the aggregate, on average, when uploads fail.
 
 mod gram;
+mod grouped;
 mod independent;
 mod model;
 #[cfg(test)]
@@ -9,6 +10,7 @@ mod per_client;
 mod series;
 mod systematic;
 
+pub use grouped::Grouped;
 pub use independent::{Independent, appearance, gradient};
 pub(crate) use independent::{check, check_selection};
 pub use model::Model;

@@ -6,6 +6,9 @@
 //! | systematic | either | [`Systematic`] | `N` × nodes ≤ 10⁷ |
 //! | independent | per client | [`PerClient`] | `N` × nodes × points × (1 + 30/K) ≤ 2·10⁶ |
 //!
+//! Clients that fail together ([`crate::Groups`]) have a model for independent draws with an upload per draw,
+//! [`Grouped`], exact up to groups × nodes × points ≤ 5·10⁴; with other draws and uploads it stands in for the exact one.
+//!
 //! There are `⌊K/2⌋ + 1` nodes, or `16 (1 + log₂ K)` if that is less, and about twenty points. Larger problems take the
 //! closed form instead, and the result says so.
 //!
@@ -25,8 +28,9 @@
 //! With one upload per client the closed form is as good as exact there. With systematic draws its error falls with
 //! `K` only: for millions of clients and few draws prefer independent draws, or know that it is there.
 
-use super::{AppearanceModel, Independent, PerClient, Systematic};
+use super::{AppearanceModel, Grouped, Independent, PerClient, Systematic};
 use crate::error::Error;
+use crate::federation::Federation;
 use crate::invert::{Inversion, Limits, invert};
 use crate::newton::invert_systematic;
 use crate::{Draws, Uploads};
@@ -37,6 +41,9 @@ const SYSTEMATIC_WORK: f64 = 1e7;
 /// The largest cost of an exact evaluation for one upload per client, some tenths of a second.
 const PER_CLIENT_WORK: f64 = 2e6;
 
+/// The largest cost of an exact evaluation for clients that fail together, some tenths of a second.
+const GROUPED_WORK: f64 = 5e4;
+
 /// An appearance model for any procedure.
 #[derive(Debug, Clone, Copy)]
 pub enum Model<'a> {
@@ -46,6 +53,8 @@ pub enum Model<'a> {
     Systematic(Systematic<'a>),
     /// Independent draws, one upload per client.
     PerClient(PerClient<'a>),
+    /// Independent draws, one upload per draw, clients that fail together.
+    Grouped(Grouped<'a>),
 }
 
 impl<'a> Model<'a> {
@@ -73,6 +82,25 @@ impl<'a> Model<'a> {
         }
     }
 
+    /// The model of a procedure for a federation, whose clients may fail together, and whether it is exact.
+    pub fn of(
+        federation: &'a Federation,
+        procedure: (Draws, Uploads),
+        selected: u64,
+        order: &'a [u32],
+    ) -> (Self, bool) {
+        match federation.groups() {
+            Some(groups) if Grouped::work(groups.len(), selected) <= GROUPED_WORK => {
+                let exact = procedure == (Draws::Independent, Uploads::PerDraw);
+                (Self::Grouped(Grouped { groups, failure: federation.failure(), selected }), exact)
+            }
+            groups => {
+                let (model, exact) = Self::new(procedure, federation.failure(), selected, order);
+                (model, exact && groups.is_none())
+            }
+        }
+    }
+
     /// Solves `β̄(s) = target` from `start`; see [`crate::invert::invert`].
     pub fn invert(
         &self,
@@ -93,6 +121,7 @@ impl AppearanceModel for Model<'_> {
             Self::Independent(model) => model.appearance(selection, out),
             Self::Systematic(model) => model.appearance(selection, out),
             Self::PerClient(model) => model.appearance(selection, out),
+            Self::Grouped(model) => model.appearance(selection, out),
         }
     }
 }

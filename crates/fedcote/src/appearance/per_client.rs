@@ -198,7 +198,7 @@ impl Sum {
 }
 
 /// Half of the points on the circle that count, with their weights.
-fn points(selected: u64) -> Vec<(f64, f64)> {
+pub(super) fn points(selected: u64) -> Vec<(f64, f64)> {
     let selected = selected as f64;
     let half = ((22.0 * selected).sqrt() + 10.0).ceil();
     let all = 2.0 * half + 1.0;
@@ -212,7 +212,7 @@ fn points(selected: u64) -> Vec<(f64, f64)> {
 }
 
 /// `K! e^K / K^K`, about `√(2πK)`.
-fn scale(selected: f64) -> f64 {
+pub(super) fn scale(selected: f64) -> f64 {
     if selected < 32.0 {
         return (libm::lgamma(selected + 1.0) - selected * selected.ln() + selected).exp();
     }
@@ -225,21 +225,21 @@ fn scale(selected: f64) -> f64 {
 
 /// A complex number.
 #[derive(Debug, Clone, Copy)]
-struct Complex {
-    re: f64,
-    im: f64,
+pub(super) struct Complex {
+    pub(super) re: f64,
+    pub(super) im: f64,
 }
 
 impl Complex {
-    const ZERO: Self = Self { re: 0.0, im: 0.0 };
+    pub(super) const ZERO: Self = Self { re: 0.0, im: 0.0 };
 
-    fn polar(radius: f64, angle: f64) -> Self {
+    pub(super) fn polar(radius: f64, angle: f64) -> Self {
         let (sine, cosine) = angle.sin_cos();
         Self { re: radius * cosine, im: radius * sine }
     }
 
     #[inline]
-    fn scaled(self, factor: f64) -> Self {
+    pub(super) fn scaled(self, factor: f64) -> Self {
         Self { re: self.re * factor, im: self.im * factor }
     }
 }

@@ -103,7 +103,7 @@ fn solve(
     let modelled = !(fresh && matches!(options.method, Method::Exact { .. }));
     let order = if modelled { order(federation, options.draws)? } else { Vec::new() };
     let procedure = (options.draws, options.uploads);
-    let (model, is_exact) = Model::new(procedure, federation.failure(), selected, &order);
+    let (model, is_exact) = Model::of(federation, procedure, selected, &order);
     let mut found = match options.method {
         Method::Exact { kappa, efficiency } => {
             let target =
@@ -128,7 +128,7 @@ fn solve(
     let eligible = eligibility.eligible.clone();
     let mut warnings = eligibility.warnings(federation, selected, &found.selection);
     warnings.append(&mut found.warnings);
-    warnings.extend((modelled && !is_exact).then_some(Warning::ClosedForm));
+    warnings.extend((modelled && !is_exact).then(|| approximation(&model, federation)));
     if options.exploration > 0.0 {
         for (selection, weight) in found.selection.iter_mut().zip(federation.weights()) {
             *selection += options.exploration * (weight - *selection);
@@ -195,10 +195,10 @@ pub fn evaluate_for(
     let failure = federation.failure();
     let mut appearance = vec![0.0; selection.len()];
     let order = order(federation, procedure.0)?;
-    let (model, is_exact) = Model::new(procedure, failure, selected, &order);
+    let (model, is_exact) = Model::of(federation, procedure, selected, &order);
     model.appearance(selection, &mut appearance)?;
     let mut warnings = Vec::new();
-    warnings.extend((!is_exact).then_some(Warning::ClosedForm));
+    warnings.extend((!is_exact).then(|| approximation(&model, federation)));
     let never = |client: &usize| selection[*client] > 0.0 && failure[*client] >= 1.0;
     let clients = (0..selection.len()).filter(never).count();
     if clients > 0 {
@@ -213,6 +213,15 @@ pub fn evaluate_for(
         appearance,
         warnings,
     })
+}
+
+/// What stands in for the exact model.
+fn approximation(model: &Model, federation: &Federation) -> Warning {
+    match (model, federation.groups()) {
+        (Model::Grouped(_), _) => Warning::GroupsApproximated,
+        (_, Some(_)) => Warning::GroupsIgnored,
+        (_, None) => Warning::ClosedForm,
+    }
 }
 
 /// The order of systematic draws; independent ones need none.

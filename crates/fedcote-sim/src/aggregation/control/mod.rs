@@ -31,7 +31,7 @@ pub use settings::{ControlSettings, CorrectionKind, LabelSettings, MemoryKind, S
 use self::remembered::{Energies, OwnUpdate, Remembered};
 use self::safety::{Safety, Verdict};
 use crate::Error;
-use crate::part::{Aggregation, Arrival, Probabilities, RoundContext, State};
+use crate::part::{Aggregation, Arrival, Probabilities, RoundContext, State, Traffic};
 use crate::saved::Saved;
 use crate::task::Correction;
 use crate::vector::add;
@@ -191,6 +191,19 @@ impl Aggregation for Control {
             let seen = self.remember(context, client, update);
             self.absorbed.insert(client, seen);
         }
+    }
+
+    fn needs_labels(&self) -> bool {
+        matches!(self.settings.memory, MemoryKind::Labels(_))
+    }
+
+    /// A second vector to whoever gets a correction.
+    fn traffic(&self, context: &RoundContext, client: u32) -> Traffic {
+        let labels = context.federation.labels(client as usize);
+        let sent = self.corrects()
+            && context.world.steps(client) >= 2
+            && self.remembered.deviation(labels, client).is_some();
+        Traffic { vectors_down: sent.into(), ..Traffic::default() }
     }
 
     fn aggregate(

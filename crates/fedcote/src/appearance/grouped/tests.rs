@@ -1,0 +1,205 @@
+use rand::RngExt;
+
+use super::super::{Independent, oracle};
+use super::*;
+use crate::draw::Alias;
+use crate::invert::{Limits, invert, many_draws};
+use crate::random::{Key, Purpose};
+
+/// Failures of `clients` on their own, and groups dealt out to them, the last of them to none.
+fn case(clients: usize, groups: usize, seed: u32) -> (Groups, Vec<f64>) {
+    let mut rng = Key::new(31, Purpose::Test).round(seed).stream();
+    let down: Vec<f64> = (0..groups).map(|_| 0.6 * rng.random::<f64>()).collect();
+    let of = (0..clients).map(|client| Some(client % (groups + 1)).filter(|&at| at < groups));
+    let groups = Groups::new(down, of.collect::<Vec<_>>()).unwrap();
+    let own: Vec<f64> = (0..clients).map(|_| 0.9 * rng.random::<f64>()).collect();
+    let overall = groups.overall(&own).unwrap();
+    (groups, overall)
+}
+
+fn appearance(groups: &Groups, failure: &[f64], selected: u64, selection: &[f64]) -> Vec<f64> {
+    let mut out = vec![0.0; selection.len()];
+    Grouped { groups, failure, selected }.appearance(selection, &mut out).unwrap();
+    out
+}
+
+/// The definition, slowly: all lists of draws, all patterns of groups that are up, all outcomes of all uploads.
+fn by_lists(groups: &Groups, failure: &[f64], selected: u32, selection: &[f64]) -> Vec<f64> {
+    let clients = selection.len();
+    let (mut shares, mut total) = (vec![0.0; clients], 0.0);
+    for number in 0..clients.pow(selected) {
+        let list: Vec<usize> = (0..selected).map(|at| number / clients.pow(at) % clients).collect();
+        let drawn: f64 = list.iter().map(|&client| selection[client]).product();
+        let (mut sums, mut somebody) = (vec![0.0; clients], 0.0);
+        for pattern in 0..1u32 << groups.len() {
+            let is_up = |group: usize| pattern >> group & 1 == 1;
+            let chance: f64 = (0..groups.len())
+                .map(|group| {
+                    let down = groups.failure()[group];
+                    if is_up(group) { 1.0 - down } else { down }
+                })
+                .product();
+            for outcome in 1u32..1 << selected {
+                let (mut probability, mut arrived) = (drawn * chance, Vec::new());
+                for (at, &client) in list.iter().enumerate() {
+                    let own = match groups.of(client).is_none_or(is_up) {
+                        true => groups.own(client, failure[client]),
+                        false => 1.0,
+                    };
+                    let arrives = outcome >> at & 1 == 1;
+                    probability *= if arrives { 1.0 - own } else { own };
+                    arrived.extend(arrives.then_some(client));
+                }
+                somebody += probability;
+                arrived
+                    .iter()
+                    .for_each(|&client| sums[client] += probability / arrived.len() as f64);
+            }
+        }
+        if somebody > 0.0 {
+            total += drawn;
+            shares.iter_mut().zip(sums).for_each(|(share, sum)| *share += drawn * sum / somebody);
+        }
+    }
+    shares.iter().map(|share| share / total).collect()
+}
+
+#[test]
+fn small_cases_are_as_by_enumeration() {
+    for (clients, selected, groups) in
+        [(2, 2, 1), (3, 3, 1), (4, 2, 2), (4, 4, 2), (5, 3, 3), (3, 5, 2), (3, 1, 2)]
+    {
+        for seed in 0..4 {
+            let (groups, failure) = case(clients, groups, seed);
+            let selection = oracle::selection(clients, seed);
+            let found = appearance(&groups, &failure, selected.into(), &selection);
+            let expected = by_lists(&groups, &failure, selected, &selection);
+            for (found, expected) in found.iter().zip(&expected) {
+                assert!(
+                    (found - expected).abs() < 1e-12,
+                    "{clients} {selected}: {found} {expected}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn clients_and_groups_that_are_always_down_are_as_by_enumeration() {
+    let groups = Groups::new([1.0, 0.3], [Some(0), Some(1), Some(1), None]).unwrap();
+    let failure = groups.overall(&[0.2, 0.5, 1.0, 0.4]).unwrap();
+    assert_eq!((failure[0], failure[2]), (1.0, 1.0));
+    let selection = [0.1, 0.3, 0.2, 0.4];
+    let found = appearance(&groups, &failure, 3, &selection);
+    let expected = by_lists(&groups, &failure, 3, &selection);
+    for (found, expected) in found.iter().zip(&expected) {
+        assert!((found - expected).abs() < 1e-12, "{found} {expected}");
+    }
+    assert_eq!((found[0], found[2]), (0.0, 0.0));
+    let model = Grouped { groups: &groups, failure: &failure, selected: 3 };
+    assert_eq!(model.appearance(&[1.0, 0.0, 0.0, 0.0], &mut [0.0; 4]), Err(Error::NobodyArrives));
+}
+
+#[test]
+fn groups_that_are_never_down_are_the_closed_form() {
+    for (clients, selected) in [(5, 1), (6, 4), (20, 10), (40, 300)] {
+        let of: Vec<Option<usize>> = (0..clients).map(|client| Some(client % 3)).collect();
+        let groups = Groups::new([0.0; 3], of).unwrap();
+        let (failure, selection) = (oracle::failures(clients, 3), oracle::selection(clients, 4));
+        let mut expected = vec![0.0; clients];
+        let closed = Independent { failure: &failure, selected };
+        closed.appearance(&selection, &mut expected).unwrap();
+        for (found, expected) in
+            appearance(&groups, &failure, selected, &selection).iter().zip(&expected)
+        {
+            assert!((found - expected).abs() < 1e-12, "{found} {expected}");
+        }
+    }
+}
+
+/// Clients that differ in nothing but their group: alone in it, each fails on its own.
+#[test]
+fn groups_of_one_are_clients_that_fail_more() {
+    let groups = Groups::new([0.2, 0.5, 0.1], [Some(0), Some(1), Some(2)]).unwrap();
+    let failure = groups.overall(&[0.1, 0.3, 0.6]).unwrap();
+    let selection = [0.2, 0.5, 0.3];
+    // With one draw each attempt is an upload of its own; with more, copies of one client still share their group.
+    assert_eq!(appearance(&groups, &failure, 1, &selection).len(), 3);
+    for (found, s) in appearance(&groups, &failure, 1, &selection).iter().zip(selection) {
+        assert!((found - s).abs() < 1e-12);
+    }
+}
+
+#[test]
+fn simulation_agrees_and_shares_sum_to_one() {
+    for (clients, selected, count) in [(4, 2, 2), (6, 4, 3), (8, 6, 2), (20, 10, 4), (50, 20, 8)] {
+        let (groups, failure) = case(clients, count, 7);
+        let selection = oracle::selection(clients, 8);
+        let expected = appearance(&groups, &failure, selected, &selection);
+        assert!((expected.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+        let alias = Alias::new(&selection).unwrap();
+        let mut rng = Key::new(32, Purpose::Test).round(clients as u32).stream();
+        let rounds = 100_000;
+        let (mut sums, mut squares) = (vec![0.0; clients], vec![0.0; clients]);
+        for _ in 0..rounds {
+            let list = alias.draws(selected, &mut rng).unwrap();
+            let mut arrived: Vec<(usize, f64)> = Vec::new();
+            while arrived.is_empty() {
+                let up: Vec<bool> =
+                    groups.failure().iter().map(|&down| rng.random::<f64>() >= down).collect();
+                for &(client, copies) in &list {
+                    let client = client as usize;
+                    let own = groups.own(client, failure[client]);
+                    let up = groups.of(client).is_none_or(|group| up[group]);
+                    let copies = (0..copies).filter(|_| rng.random::<f64>() >= own && up).count();
+                    arrived.extend((copies > 0).then_some((client, copies as f64)));
+                }
+            }
+            let total: f64 = arrived.iter().map(|(_, copies)| copies).sum();
+            for (client, copies) in arrived {
+                sums[client] += copies / total;
+                squares[client] += (copies / total).powi(2);
+            }
+        }
+        let rounds = f64::from(rounds);
+        let mut sum_of_squares = 0.0;
+        for client in 0..clients {
+            let mean = sums[client] / rounds;
+            let deviation = ((squares[client] / rounds - mean * mean) / rounds).sqrt();
+            let errors = (mean - expected[client]) / deviation;
+            assert!(errors.abs() < 3.5, "{clients} {selected} client {client}: {errors} errors");
+            sum_of_squares += errors * errors;
+        }
+        assert!(
+            sum_of_squares < 2.0 * clients as f64 + 6.0,
+            "{sum_of_squares} for {clients} clients"
+        );
+    }
+}
+
+#[test]
+fn every_target_is_reached() {
+    for (clients, selected, count) in [(20, 10, 4), (6, 3, 2), (50, 20, 8)] {
+        let (groups, failure) = case(clients, count, 5);
+        let target = oracle::selection(clients, 6);
+        let model = Grouped { groups: &groups, failure: &failure, selected };
+        let start = many_draws(&target, &failure);
+        let found = invert(&model, &target, start, Limits::default()).unwrap();
+        assert!(found.residual < 1e-9, "{clients}: {}", found.residual);
+    }
+}
+
+/// Two draws that hardly ever arrive, 998 of 1000 times nothing: the series is longer than it is followed, and what is left is
+/// shared out.
+#[test]
+fn long_series_end_near_the_definition() {
+    let groups = Groups::new([0.9], [Some(0), Some(0), None]).unwrap();
+    let failure = groups.overall(&[0.9, 0.98, 0.995]).unwrap();
+    let selection = [0.3, 0.3, 0.4];
+    let found = appearance(&groups, &failure, 2, &selection);
+    assert!((found.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+    let expected = by_lists(&groups, &failure, 2, &selection);
+    for (found, expected) in found.iter().zip(&expected) {
+        assert!((found / expected - 1.0).abs() < 3e-4, "{found} {expected}");
+    }
+}
