@@ -410,7 +410,8 @@ impl Engine {
         let mut arrivals: Vec<(u32, Arrival)> = Vec::new();
         for version in versions {
             let Some(buffered) = self.selection.buffered() else { break };
-            let (start, weight) = (buffered.model(version).to_vec(), buffered.weight(version));
+            let start = Arc::new(buffered.model(version).to_vec());
+            let weight = buffered.weight(version);
             let context = RoundContext { global: &start, ..*context };
             let flights: Vec<&Flight> = ended.iter().filter(|f| f.version == version).collect();
             let job = |flight: &&Flight| {
@@ -423,7 +424,7 @@ impl Engine {
             context.world.task.train(&start, &mut jobs)?;
             for (flight, job) in flights.iter().zip(jobs) {
                 let Update::Sound(mut model) = accepted(&context, job) else { continue };
-                for (value, start) in model.iter_mut().zip(&start) {
+                for (value, start) in model.iter_mut().zip(start.iter()) {
                     *value = weight * (*value - start);
                 }
                 let (client, steps) = (flight.client, context.world.steps(flight.client));
