@@ -95,14 +95,24 @@ fn whatever_is_there_is_summed_up_as_the_comparison_did() {
     for name in ["sound", "diverged"] {
         let (summary, overview) = summarise(&recorded(name)).unwrap();
         assert_eq!(overview.missing().count(), 0);
-        assert_eq!(summary, read_summary(&recorded(name)).unwrap().unwrap());
+        assert_eq!(without_differences(summary), read_summary(&recorded(name)).unwrap().unwrap());
     }
     // Without `scenario.toml`, as in the folders of `fedcote paper`, the runs' own configurations say as much.
     let folder = copy("sound");
     fs::remove_file(folder.path().join("scenario.toml")).unwrap();
     let mut wanted = read_summary(folder.path()).unwrap().unwrap();
     wanted.command.clear();
-    assert_eq!(summarise(folder.path()).unwrap().0, wanted);
+    assert_eq!(without_differences(summarise(folder.path()).unwrap().0), wanted);
+}
+
+/// The version of the recorded folders did not pair seeds.
+fn without_differences(mut summary: Summary) -> Summary {
+    summary.against = None;
+    for scheme in &mut summary.schemes {
+        scheme.differences.clear();
+        scheme.leads.clear();
+    }
+    summary
 }
 
 #[test]
