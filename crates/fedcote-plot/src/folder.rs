@@ -90,7 +90,9 @@ impl Run {
                     }
                     Err(error) => return Err(error.into()),
                 };
-                runs.extend(recorded.has_begun().then(|| (run.seed, recorded.summary(rounds, target))));
+                runs.extend(
+                    recorded.has_begun().then(|| (run.seed, recorded.summary(rounds, target))),
+                );
                 let Recorded { rounds, clients, finished } = recorded;
                 instructions.extend(finished.into_iter().flat_map(|ended| ended.instructions));
                 seeds.push(Seed { seed: run.seed, rounds: rounds.reports, clients });
