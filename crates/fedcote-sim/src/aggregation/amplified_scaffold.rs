@@ -8,7 +8,7 @@
 use super::amplified::{AmplifiedSettings, Anchor};
 use super::mean::{shares, step};
 use crate::Error;
-use crate::part::{Aggregation, Arrival, Probabilities, RoundContext, State};
+use crate::part::{Aggregation, Arrival, Probabilities, RoundContext, State, Traffic};
 use crate::saved::Saved;
 use crate::slab::Slab;
 use crate::task::Correction;
@@ -74,6 +74,11 @@ impl AmplifiedScaffold {
 }
 
 impl Aggregation for AmplifiedScaffold {
+    /// The server's variate down, the change of the client's one up.
+    fn traffic(&self, _context: &RoundContext, _client: u32) -> Traffic {
+        Traffic { vectors_down: 1, vectors_up: 1, ..Traffic::default() }
+    }
+
     fn retries(&self) -> bool {
         false
     }
