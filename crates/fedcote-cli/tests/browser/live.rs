@@ -75,11 +75,10 @@ fn the_page_follows_the_run_that_grows_and_shows_the_round_it_says() {
     // A finished run is played, not followed.
     run.stop();
     browser.wait("document.getElementById('state').textContent === 'stopped' && document.getElementById('follow').hidden");
+    // Rounds pass quickly: the page itself keeps note of them.
+    browser.eval("window.seen = []; new MutationObserver(() => seen.push(parseInt(document.getElementById('shown').textContent))).observe(document.getElementById('shown'), { childList: true, characterData: true, subtree: true })");
     browser.eval("document.getElementById('play').click()");
-    browser.wait(&format!("{SHOWN} === '3 of 20'"));
-    browser.wait(&format!(
-        "{SHOWN} === '6 of 20' && document.getElementById('play').textContent === 'Play'"
-    ));
+    browser.wait("seen.some((round) => round < 6) && seen.at(-1) === 6 && document.getElementById('play').textContent === 'Play'");
     assert_eq!(browser.problems(), Vec::<String>::new());
 }
 
