@@ -87,7 +87,8 @@ function show(asked, answer) {
     row.querySelector("output").textContent = client.failure.toFixed(2);
     const pair = (kind) => {
       const cell = row.querySelector(`b.${kind}`);
-      cell.textContent = `${percent(fedavg?.[kind][index])} → ${percent(fedcote[kind][index])}`;
+      const left = kind === "selection" && !fedcote.eligible[index];
+      cell.textContent = `${percent(fedavg?.[kind][index])} → ${left ? "left out" : percent(fedcote[kind][index])}`;
       cell.dataset.fedcote = fedcote[kind][index];
       cell.dataset.fedavg = fedavg?.[kind][index] ?? "";
     };
