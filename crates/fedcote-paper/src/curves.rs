@@ -7,7 +7,6 @@ use fedcote_plot::lines::{Lines, Point, Series};
 use fedcote_plot::panel::{Panel, figure};
 use fedcote_plot::tables::{Better, Column, Digits, Row, Table};
 use fedcote_plot::theme;
-use fedcote_sim::RoundReport;
 use fedcote_sim::summary::Spread;
 
 use crate::artefact::{Curve, Grid};
@@ -45,7 +44,7 @@ pub fn draw(
             for &seed in seeds {
                 let variant = grid.variant(row, column);
                 let run = Run { variant, scheme: row.scheme.clone(), seed };
-                runs.extend(store.read(&run)?.map(|played| values(curve, &played.rounds)));
+                runs.extend(store.read(&run)?.map(|played| values(curve, &played.curve)));
             }
             let points = over_seeds(&runs);
             let strong = theme::is_strong(&row.name);
@@ -124,19 +123,19 @@ const MANY: usize = 4;
 const PARTS: [&str; 2] = ["each-1", "each-2"];
 
 /// The values of a run: round and value.
-fn values(curve: Curve, rounds: &[RoundReport]) -> Vec<(u32, f64)> {
+fn values(curve: Curve, rounds: &[(u32, Option<f64>, Option<f64>)]) -> Vec<(u32, f64)> {
     match curve {
         Curve::Accuracy => {
-            rounds.iter().filter_map(|report| Some((report.round, report.test_accuracy?))).collect()
+            rounds.iter().filter_map(|&(round, accuracy, _)| Some((round, accuracy?))).collect()
         }
         Curve::MeanLoss => {
             let (mut sum, mut count) = (0.0, 0.0);
             rounds
                 .iter()
-                .filter_map(|report| {
-                    sum += report.train_loss?;
+                .filter_map(|&(round, _, loss)| {
+                    sum += loss?;
                     count += 1.0;
-                    Some((report.round, sum / count))
+                    Some((round, sum / count))
                 })
                 .collect()
         }
@@ -185,12 +184,7 @@ mod tests {
 
     #[test]
     fn the_mean_loss_is_that_of_all_rounds_so_far() {
-        let report = |(round, train_loss)| RoundReport {
-            round,
-            train_loss: Some(train_loss),
-            ..RoundReport::default()
-        };
-        let rounds = [(1, 3.0), (2, 1.0), (3, 0.5)].map(report);
+        let rounds = [(1, 3.0), (2, 1.0), (3, 0.5)].map(|(round, loss)| (round, None, Some(loss)));
         assert_eq!(values(Curve::MeanLoss, &rounds), [(1, 3.0), (2, 2.0), (3, 1.5)]);
         let mut lines = Lines::new("a \"b\"");
         let point = |x| Point { x, mean: 0.5, deviation: 0.25 };

@@ -102,6 +102,14 @@ impl Plan {
         let cut = if self.request.is_cut() { "-cut" } else { "" };
         let folder = out.join(format!("{}{cut}", self.request.network));
         let mut all = Vec::new();
+        let named: usize = self.artefacts.iter().map(|(_, runs)| runs.len()).sum();
+        if named > self.runs.len() {
+            watch.say(&format!(
+                "{} artefacts name {named} runs, {} different ones; each is executed and read once",
+                self.artefacts.len(),
+                self.runs.len()
+            ));
+        }
         for (artefact, runs) in &self.artefacts {
             let needed: HashSet<&Run> = runs.iter().collect();
             let part: Vec<&Run> = own.iter().copied().filter(|run| needed.contains(run)).collect();
@@ -198,4 +206,58 @@ fn needed(artefact: &Artefact, request: &Request) -> Result<Vec<Run>, Error> {
         return Err(Error::option("schemes", reason));
     }
     Ok(runs::of_grid(&grid, &artefact.adapt(request).seeds()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering;
+
+    use super::*;
+    use crate::artefact::ARTEFACTS;
+
+    #[test]
+    fn all_artefacts_together_plan_no_run_twice() {
+        let plan = Options { artefacts: vec!["all".into()], ..Options::default() }.plan().unwrap();
+        let named: usize = plan.artefacts.iter().map(|(_, runs)| runs.len()).sum();
+        let different: HashSet<&Run> = plan.runs.iter().collect();
+        assert_eq!(different.len(), plan.runs.len());
+        assert!(named > plan.runs.len(), "{named} runs are named, {} planned", plan.runs.len());
+        for (artefact, runs) in &plan.artefacts {
+            assert!(runs.iter().all(|run| different.contains(run)), "{}", artefact.name);
+        }
+    }
+
+    #[test]
+    fn a_run_that_two_artefacts_share_is_played_and_read_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = |artefacts: &[&str]| Options {
+            artefacts: artefacts.iter().map(|&name| name.to_owned()).collect(),
+            rounds: Some(1),
+            seeds: Some(vec![1]),
+            schemes: vec!["fedavg".into(), "ideal".into()],
+            out: folder.path().to_owned(),
+            ..Options::default()
+        };
+        let table = options(&["table-4"]).plan().unwrap();
+        let shares = |artefact: &&Artefact| {
+            let other = artefact.name != "table-4";
+            let plan = other.then(|| options(&[artefact.name]).plan().ok()).flatten();
+            plan.is_some_and(|plan| plan.runs.iter().any(|run| table.runs.contains(run)))
+        };
+        let other =
+            ARTEFACTS.iter().find(|artefact| shares(artefact)).expect("one that shares").name;
+        let plan = options(&["table-4", other]).plan().unwrap();
+        let named: usize = plan.artefacts.iter().map(|(_, runs)| runs.len()).sum();
+        assert!(named > plan.runs.len());
+        let played = std::sync::atomic::AtomicUsize::new(0);
+        let watch = |_: &RunId, event: Event| {
+            if let Event::Finished(_) = event {
+                played.fetch_add(1, Ordering::Relaxed);
+            }
+        };
+        let made = plan.make(&AtomicBool::new(false), None, &watch).unwrap().unwrap();
+        assert_eq!(made.len(), 2);
+        assert_eq!(played.load(Ordering::Relaxed), plan.runs.len());
+        assert_eq!(plan.store.reads.load(Ordering::Relaxed), plan.runs.len());
+    }
 }

@@ -1,9 +1,10 @@
 //! The runs behind artefacts: shared between them, played once, kept in `OUT/runs`.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 
 use fedcote_sim::comparison::{self, Control, RunId, Shard};
 use fedcote_sim::folder::{Finished, RunFolder};
@@ -27,7 +28,8 @@ pub struct Run {
 /// What a run came to.
 pub struct Played {
     pub summary: RunSummary,
-    pub rounds: Vec<RoundReport>,
+    /// Of the rounds that were evaluated: round, test accuracy, training loss.
+    pub curve: Vec<(u32, Option<f64>, Option<f64>)>,
 }
 
 /// The runs of a grid, scenario by scenario, without repetition.
@@ -47,12 +49,21 @@ pub fn of_grid(grid: &Grid, seeds: &[u64]) -> Vec<Run> {
 /// Where runs are kept.
 pub struct Store {
     folder: PathBuf,
+    /// Runs that were read: several artefacts may need them.
+    known: Mutex<HashMap<Run, Arc<Played>>>,
+    #[cfg(test)]
+    pub reads: std::sync::atomic::AtomicUsize,
 }
 
 impl Store {
     /// Below this folder.
     pub fn new(out: &Path) -> Self {
-        Self { folder: out.join("runs") }
+        Self {
+            folder: out.join("runs"),
+            known: Mutex::default(),
+            #[cfg(test)]
+            reads: Default::default(),
+        }
     }
 
     fn variant(&self, variant: &Variant) -> PathBuf {
@@ -73,17 +84,33 @@ impl Store {
         Some(Finished::read(&self.path(run)).ok()??.seconds)
     }
 
-    /// What a run came to, if it has ended.
-    pub fn read(&self, run: &Run) -> Result<Option<Played>, Error> {
+    /// What a run came to, if it has ended. Its files are read once, whoever asks.
+    pub fn read(&self, run: &Run) -> Result<Option<Arc<Played>>, Error> {
+        let known = self.known.lock().expect("no panic while held").get(run).cloned();
+        if known.is_some() {
+            return Ok(known);
+        }
+        let read = self.read_files(run)?.map(Arc::new);
+        let mut known = self.known.lock().expect("no panic while held");
+        Ok(read.map(|played| Arc::clone(known.entry(run.clone()).or_insert(played))))
+    }
+
+    fn read_files(&self, run: &Run) -> Result<Option<Played>, Error> {
         if !self.has(run) {
             return Ok(None);
         }
         let scenario = run.variant.scenario(std::slice::from_ref(&run.scheme), &[run.seed])?;
         let folder = self.variant(&run.variant);
         let folder = RunFolder::open(&folder, &scenario, &run.scheme, run.seed)?;
+        #[cfg(test)]
+        self.reads.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let evaluated = |report: &RoundReport| {
+            let RoundReport { round, test_accuracy, train_loss, .. } = *report;
+            test_accuracy.or(train_loss).map(|_| (round, test_accuracy, train_loss))
+        };
         Ok(folder.finished()?.map(|(finished, rounds)| Played {
             summary: RunSummary::of(scenario.general.rounds, 0.9, &finished, &rounds),
-            rounds,
+            curve: rounds.iter().filter_map(evaluated).collect(),
         }))
     }
 

@@ -24,7 +24,7 @@ pub fn read(grid: &Grid, seeds: &[u64], store: &Store) -> Result<Option<Cells>, 
                 let variant = grid.variant(row, column);
                 let run = Run { variant, scheme: row.scheme.clone(), seed };
                 let Some(played) = store.read(&run)? else { return Ok(None) };
-                cell.push(played.summary);
+                cell.push(played.summary.clone());
             }
             line.push(cell);
         }

@@ -4,10 +4,12 @@
 use std::hint::black_box;
 use std::time::Instant;
 
+use fedcote::appearance::{AppearanceModel, Systematic};
 use fedcote::divergence::{label_divergence, weight_divergence};
+use fedcote::draw::label_order;
 use fedcote::random::{Key, Purpose};
 use fedcote::{
-    Federation, FederationSpec, Groups, Method, Options, appearance, enumeration, evaluate, select,
+    Federation, FederationSpec, Groups, Method, Options, Uploads, appearance, enumeration, evaluate, select,
 };
 use rand::RngExt;
 
@@ -16,6 +18,7 @@ fn main() {
     exact_against_gradient();
     together();
     growth();
+    systematic();
     println!("\npeak memory of the whole run: {:.0} MB", peak_megabytes());
 }
 
@@ -120,6 +123,33 @@ fn exact_against_gradient() {
         "  {:<24} {:>12} {:>16.3e} {joint:>16.6}",
         "FedAvg, s = p", "", fedavg.label_divergence
     );
+}
+
+/// The exact appearance of systematic draws among a million clients.
+fn systematic() {
+    println!("\nsystematic draws, one evaluation of the exact appearance, 1000000 clients");
+    println!(
+        "  {:>6} {:>10} {:>22} {:>22}",
+        "draws", "time", "sum of appearances - 1", "closed form's error"
+    );
+    let clients = 1_000_000;
+    let federation = federation(clients);
+    let order = label_order(federation.all_labels(), clients, 10).expect("valid");
+    let (failure, selection) = (federation.failure(), federation.weights());
+    for selected in [10, 100, 1000] {
+        let model = Systematic { failure, selected, order: &order, uploads: Uploads::PerDraw };
+        let mut exact = vec![0.0; clients];
+        let time = best(3, || model.appearance(selection, &mut exact).expect("valid"));
+        let closed = appearance::appearance(selection, failure, selected).expect("valid");
+        let errors = closed.iter().zip(&exact).map(|(closed, exact)| (closed / exact - 1.0).abs());
+        let worst = errors.fold(0.0, f64::max);
+        println!(
+            "  {selected:>6} {:>8.2} s {:>22.1e} {:>20.1} %",
+            time,
+            exact.iter().sum::<f64>() - 1.0,
+            100.0 * worst
+        );
+    }
 }
 
 fn growth() {

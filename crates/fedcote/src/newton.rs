@@ -34,8 +34,16 @@ pub fn invert_systematic(
     let small = Systematic { failure: &failure, order: &order, ..*model };
     let wanted = pick(target);
     // Newton's steps take over early where they can.
-    let first =
-        if kept.len() > MAX_CLIENTS { limits.evaluations } else { limits.evaluations.min(50) };
+    let first = match kept.len() {
+        clients if clients > MAX_CLIENTS => {
+            // Among many clients every change of the selection makes other lists, and what remains for single clients does not
+            // get smaller by trying; about two seconds on two cores.
+            let affordable =
+                5e8 / (Systematic::work(clients, model.selected) + 60.0 * clients as f64);
+            limits.evaluations.min((affordable as usize).max(2))
+        }
+        _ => limits.evaluations.min(50),
+    };
     let mut found = invert(&small, &wanted, pick(&start), Limits { evaluations: first, ..limits })?;
     finish(&small, &wanted, &mut found, limits)?;
     let equal = vec![1.0 / kept.len() as f64; kept.len()];
