@@ -9,7 +9,8 @@ use fedcote::divergence::{label_divergence, weight_divergence};
 use fedcote::draw::label_order;
 use fedcote::random::{Key, Purpose};
 use fedcote::{
-    Federation, FederationSpec, Groups, Method, Options, Uploads, appearance, enumeration, evaluate, select,
+    Federation, FederationSpec, Groups, Method, Options, Uploads, appearance, enumeration,
+    evaluate, select,
 };
 use rand::RngExt;
 
