@@ -278,7 +278,9 @@ fn every_scheme_meets_clients_that_come_and_go() {
                 if meets != fedcote_sim::scheme::FailureKind::Network {
                     continue;
                 }
-                assert!(report.arrived.iter().all(|(client, _)| there(*client as usize)), "{name}");
+                // Who arrives at an asynchronous server was there when it began.
+                let arrived = report.arrived.iter().all(|(client, _)| there(*client as usize));
+                assert!(arrived || name == "fedbuff", "{name}");
                 if top.contains("all") && ["fedavg", "fedcote", "fedawe", "mifa"].contains(&name) {
                     let asked: Vec<usize> =
                         report.selected.iter().map(|(client, _)| *client as usize).collect();
@@ -322,4 +324,14 @@ fn the_rate_falls_by_the_square_root() {
     for (round, wanted) in [(1, 0.1), (11, 0.1 / 2f64.sqrt()), (91, 0.1 / 10f64.sqrt())] {
         assert!((f64::from(training.rate_in(round)) - wanted).abs() < 1e-8, "{round}");
     }
+}
+
+/// The network of FedAWE's code: 896 + 9,248 + 524,544 + 16,448 + 650 parameters.
+#[test]
+fn the_preset_has_fedawes_network() {
+    let scenario = Scenario::load("fedawe", &[]).unwrap();
+    assert_eq!(scenario.model_parameters().unwrap(), 551_786);
+    let small = Scenario::load("fedawe-mnist", &[]).unwrap();
+    assert_eq!(scenario.network, small.network);
+    assert_eq!(scenario.general.schemes, small.general.schemes);
 }

@@ -16,12 +16,13 @@ macro_rules! preset {
 }
 
 /// All presets. Each on radio links is also there with walking clients, under its name with `-dynamic` behind it.
-pub const PRESETS: [Preset; 6] = [
+pub const PRESETS: [Preset; 7] = [
     preset!("quickstart"),
     preset!("paper-literal"),
     preset!("paper-calibrated"),
     preset!("paper-harsh"),
     preset!("cifar10"),
+    preset!("fedawe"),
     preset!("fedawe-mnist"),
 ];
 

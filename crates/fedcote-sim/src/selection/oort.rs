@@ -6,8 +6,7 @@
 //! the round it was asked last, the cap the 98 % quantile, U_min 0.999 times the smallest. Each round the share of exploration falls by 0.95, from 0.9 to 0.2.
 //! ⌊K (1 − x)⌋ tried clients are drawn in proportion to their scores among those whose score is at least 0.7 of the score at that place, the others among the
 //! best five times as many untried ones in proportion to m_i; what is left is filled up at random. Only who is there is asked; the first round is drawn at random.
-//! A client whose upload is lost gets the mean utility of those that arrived, as Oort's stragglers do. How long clients take is no part of it: rounds of the
-//! simulation last as long for all.
+//! A client whose upload is lost gets the mean utility of those that arrived, as Oort's stragglers do. How long clients take is no part of it.
 
 use fedcote::random::{Purpose, Stream};
 use rand::RngExt;
