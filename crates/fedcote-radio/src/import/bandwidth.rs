@@ -37,9 +37,6 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Bandwidth, Wrong> {
         // Some traces do not begin at 0; the first line only says where.
         let Some(first) = first else {
             first = Some(seconds);
-            if seconds > 0.0 {
-                continue;
-            }
             continue;
         };
         let time = seconds - first;

@@ -81,7 +81,7 @@ const MOST: u64 = 100_000_000;
 const PHASE: f64 = 0.618_033_988_749_895;
 
 /// What one trace says about a round that starts at a time.
-pub(self) trait Recorded {
+trait Recorded {
     /// The trace repeats after so many seconds.
     fn period(&self) -> f64;
 
@@ -90,12 +90,12 @@ pub(self) trait Recorded {
 }
 
 /// A failure at a place of a file.
-pub(self) struct Wrong {
+struct Wrong {
     place: Place,
     reason: String,
 }
 
-pub(self) enum Place {
+enum Place {
     Line(u64),
     Byte(usize),
     Whole,

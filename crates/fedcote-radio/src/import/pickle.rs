@@ -142,7 +142,7 @@ impl<'a> Machine<'a> {
 
     fn set(&mut self, items: &[usize]) -> Step<()> {
         let dictionary = self.top()?;
-        if items.len() % 2 != 0 {
+        if !items.len().is_multiple_of(2) {
             return Err("a key without a value".into());
         }
         match &mut self.values[dictionary] {

@@ -228,9 +228,9 @@ fn at(
             }
             // The product of all factors but one's own, from both ends.
             let mut product = phase.scaled(weight);
-            for q in 0..count {
-                others[q] = product;
-                product = product * factors[q];
+            for (other, factor) in others.iter_mut().zip(&factors) {
+                *other = product;
+                product = product * *factor;
             }
             let mut product = Complex { re: 1.0, im: 0.0 };
             for q in (0..count).rev() {
