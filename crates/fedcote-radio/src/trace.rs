@@ -107,7 +107,7 @@ impl Source for Trace {
 }
 
 #[cfg(test)]
-mod fuzz;
+pub(crate) mod fuzz;
 
 #[cfg(test)]
 mod tests {

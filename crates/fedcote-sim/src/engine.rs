@@ -33,6 +33,7 @@ use crate::{Error, aggregation, local, own, selection, vector};
 const MAX_REDRAWS: u32 = 1000;
 
 /// What a round came to.
+#[allow(clippy::large_enum_variant)] // one per round, taken apart at once
 pub enum Outcome {
     /// It went well.
     Done(RoundReport),

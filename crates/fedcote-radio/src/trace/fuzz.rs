@@ -3,7 +3,7 @@
 use super::*;
 
 #[path = "../../../../fuzz/mutate.rs"]
-mod mutate;
+pub(crate) mod mutate;
 
 const SEEDS: [&[u8]; 3] = [
     b"round,client,failure\n1,1,0.5\n1,2,0\n1,3,1\n2,1,0.25\n2,2,0\n2,3,1\n",

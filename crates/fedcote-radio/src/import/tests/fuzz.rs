@@ -1,9 +1,7 @@
 //! Fuzz targets: traces of others.
 
 use super::*;
-
-#[path = "../../../../../fuzz/mutate.rs"]
-mod mutate;
+use crate::trace::fuzz::mutate;
 
 /// A short request: what is read is tried, too.
 fn target(format: Format) -> impl FnMut(&[u8]) {
