@@ -772,6 +772,10 @@ fn every_scheme_agrees_with_an_independent_implementation() {
         let scenario = Scenario::parse("test", TEXT, &[], ".".as_ref()).unwrap();
         let task = Arc::new(Classification::load(&scenario, 7).unwrap());
         let scheme = scenario.schemes.resolve(name).unwrap();
+        if matches!(scheme.selection, SelectionKind::Buffered(_)) {
+            // What arrives started from older models, which a report does not tell; worked by hand in `rounds.rs`.
+            continue;
+        }
         let world = Arc::new(World::new(Arc::new(scenario), task.clone(), 7).unwrap());
         let mut engine = Engine::new(Arc::clone(&world), scheme.clone()).unwrap();
         let mut replay = Replay::new(&task, engine.global());

@@ -540,25 +540,6 @@ buffer = 2
     assert_eq!(engine.global(), again.global());
 }
 
-/// With as many updates in the buffer as clients under way, and equal times, it is FedAvg over everyone.
-#[test]
-fn a_buffer_of_everyone_with_equal_times_is_fedavg() {
-    let text = ONE_LABEL.replace("[network]", "[clock]\nseconds_per_sample = 0\n[network]");
-    let text = format!(
-        "{}[scheme.fedbuff]\nbuffer = 4\n[scheme.plain]\nbase = \"gs\"\naggregation = \"mean\"\n",
-        text.replace("\"everyone\",", "\"everyone\", \"plain\", \"fedbuff\",")
-    );
-    let last = |scheme: &str| {
-        let world = world_with(&text, Some(Quadratic::new([1.0, 3.0], [0.0, 1.0])));
-        let mut engine = engine(world, scheme);
-        for round in 1..=20 {
-            assert_eq!(play(&mut engine, round).arrivals(), 4);
-        }
-        engine.global()[0]
-    };
-    assert!((last("plain") - last("fedbuff")).abs() < 1e-6);
-}
-
 /// An upload that is lost frees its place and takes its time.
 #[test]
 fn lost_uploads_cost_a_buffer_time() {

@@ -89,9 +89,12 @@ fn seconds(stamp: &str) -> Option<f64> {
         && (0..24).contains(&hour)
         && (0..60).contains(&minute)
         && (0..=60).contains(&second);
+    if !legal {
+        return None;
+    }
     // Days of the civil calendar, years that begin in March.
     let (shifted, months) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let days =
         365 * shifted + shifted / 4 - shifted / 100 + shifted / 400 + (153 * months + 2) / 5 + day;
-    legal.then(|| (days * 86_400 + hour * 3600 + minute * 60 + second) as f64)
+    Some((days * 86_400 + hour * 3600 + minute * 60 + second) as f64)
 }
