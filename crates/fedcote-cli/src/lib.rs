@@ -62,6 +62,11 @@ enum Command {
     Report(report::Args),
     Serve(serve::Args),
     Data(data::Args),
+    /// Print the JSON schema of scenario files, for editors
+    #[command(
+        after_help = "Example:\n  fedcote schema > scenario.schema.json\n\nThen, as a file's first line: #:schema ./scenario.schema.json"
+    )]
+    Schema,
     /// Print a completion script for a shell
     #[command(
         after_help = "Example:\n  fedcote completions bash > ~/.local/share/bash-completion/completions/fedcote"
@@ -106,6 +111,7 @@ fn perform(command: Command, session: &Session) -> Result<(), Error> {
         Command::Report(args) => report::run(args),
         Command::Serve(args) => serve::run(args, session),
         Command::Data(args) => data::run(args),
+        Command::Schema => output::print(include_str!("schema.json")),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "fedcote", &mut script);

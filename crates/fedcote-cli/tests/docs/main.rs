@@ -11,6 +11,7 @@ mod pages;
 mod recipe;
 mod reproduced;
 mod scenario;
+mod schema;
 
 use std::path::{Path, PathBuf};
 

@@ -11,10 +11,10 @@ use fedcote_sim::scheme::{NAMED, Named, Parameter, parameters};
 use crate::{generated, root};
 
 /// A table of a scenario: its path, what it is, and the types whose fields are its keys, each with its source file.
-struct Section {
-    table: &'static str,
-    about: &'static str,
-    types: &'static [(&'static str, &'static str)],
+pub(crate) struct Section {
+    pub(crate) table: &'static str,
+    pub(crate) about: &'static str,
+    pub(crate) types: &'static [(&'static str, &'static str)],
 }
 
 const GENERAL: &str = "crates/fedcote-sim/src/scenario/mod.rs";
@@ -27,7 +27,7 @@ const SERVER: &str = "crates/fedcote-sim/src/scenario/server.rs";
 
 const CLOCK: &str = "crates/fedcote-sim/src/scenario/clock.rs";
 
-const SECTIONS: [Section; 16] = [
+pub(crate) const SECTIONS: [Section; 16] = [
     Section {
         table: "",
         about: "The length of the comparison, who takes part, what is compared.",
@@ -180,10 +180,10 @@ fn the_scenario_reference_is_up_to_date() {
 }
 
 /// A key or a value, and what the source says about it.
-struct Entry {
-    name: String,
-    kind: String,
-    about: String,
+pub(crate) struct Entry {
+    pub(crate) name: String,
+    pub(crate) kind: String,
+    pub(crate) about: String,
 }
 
 /// What the program says about a scenario.
@@ -198,7 +198,7 @@ fn ask(scenario: &str) -> Output {
 }
 
 /// Values by table and key in a scenario that says nothing.
-fn defaults() -> BTreeMap<(String, String), String> {
+pub(crate) fn defaults() -> BTreeMap<(String, String), String> {
     let printed = String::from_utf8(ask("").stdout).expect("text");
     let mut table = String::new();
     let mut found = BTreeMap::new();
@@ -299,7 +299,7 @@ fn item(file: &str, name: &str) -> Vec<String> {
 }
 
 /// Fields of a type with their documentation.
-fn fields(file: &str, name: &str) -> Vec<Entry> {
+pub(crate) fn fields(file: &str, name: &str) -> Vec<Entry> {
     entries(&item(file, name), |line| {
         let (name, kind) = line.strip_prefix("pub ")?.strip_suffix(',')?.split_once(": ")?;
         Some((name.to_owned(), kind.to_owned()))
@@ -307,7 +307,7 @@ fn fields(file: &str, name: &str) -> Vec<Entry> {
 }
 
 /// The values of a choice, as a scenario spells them; none for another type.
-fn variants(name: &str) -> Vec<Entry> {
+pub(crate) fn variants(name: &str) -> Vec<Entry> {
     let lines = CHOICES.iter().map(|file| item(file, name)).find(|lines| !lines.is_empty());
     entries(&lines.unwrap_or_default(), |line| {
         let variant = line.strip_suffix(',')?;
@@ -329,7 +329,7 @@ fn entries(lines: &[String], read: impl Fn(&str) -> Option<(String, String)>) ->
 }
 
 /// What a key is, and the default that the text names (`; default X.`, `Default: X.`).
-fn apart(about: &str) -> (String, String) {
+pub(crate) fn apart(about: &str) -> (String, String) {
     if let Some((before, after)) = about.split_once("; default ") {
         let (default, rest) = after.split_once(". ").unwrap_or((after.trim_end_matches('.'), ""));
         return (format!("{before}. {rest}").trim_end().to_owned(), default.to_owned());
@@ -341,7 +341,7 @@ fn apart(about: &str) -> (String, String) {
 }
 
 /// Estimators are values with keys of their own.
-fn estimators() -> Vec<(String, Entry)> {
+pub(crate) fn estimators() -> Vec<(String, Entry)> {
     let lines = item("crates/fedcote/src/estimate/mod.rs", "EstimatorKind");
     let mut found = Vec::new();
     let mut rest = &lines[..];
@@ -371,7 +371,7 @@ fn kebab(name: &str) -> String {
 }
 
 /// The type inside `Option<…>`, without its path.
-fn inner(kind: &str) -> &str {
+pub(crate) fn inner(kind: &str) -> &str {
     let kind = kind.strip_prefix("Option<").and_then(|k| k.strip_suffix('>')).unwrap_or(kind);
     kind.rsplit("::").next().unwrap_or(kind)
 }
