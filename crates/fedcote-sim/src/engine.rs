@@ -4,8 +4,9 @@
 //! repeated), aggregate what arrived. Every random number is keyed by what it is for, and updates are reduced in
 //! client order, so neither threads nor interruptions change a bit.
 
+mod buffer;
+
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use fedcote::Federation;
@@ -20,11 +21,11 @@ use crate::clock::{Cost, Meter};
 use crate::part::{
     Aggregation, Arrival, Count, LocalUpdate, Probabilities, RoundContext, Selection, Traffic,
 };
+use crate::privacy::Privacy;
 use crate::report::RoundReport;
 use crate::saved::Saved;
 use crate::scenario::Knowledge;
 use crate::scheme::{FailureKind, Scheme};
-use crate::selection::Flight;
 use crate::task::Job;
 use crate::world::World;
 use crate::{Error, aggregation, local, own, selection, vector};
@@ -50,6 +51,7 @@ pub struct Engine {
     aggregation: Box<dyn Aggregation>,
     federation: Arc<Federation>,
     estimator: Option<Estimator>,
+    privacy: Option<Privacy>,
     global: Arc<Vec<f32>>,
     fresh: bool,
     actual: Vec<f64>,
@@ -81,7 +83,9 @@ impl Engine {
             Some(_) if !known => Arc::new(Federation::clone(&world.reported).without_groups()),
             _ => Arc::clone(&world.reported),
         };
+        let (clients, draws) = (world.federation.len(), world.draws());
         Ok(Self {
+            privacy: Privacy::new(&world.scenario.server, &scheme, clients, draws)?,
             selection: own.selection.unwrap_or_else(|| selection::build(&scheme, &world)),
             local: own.local.unwrap_or_else(|| local::build(&scheme, parameters)),
             aggregation: own.aggregation.unwrap_or_else(|| aggregation::build(&scheme, parameters)),
@@ -194,6 +198,10 @@ impl Engine {
             &arrivals,
             &mut global,
         )?;
+        if let Some(privacy) = &mut self.privacy {
+            let key = world.key(Purpose::UpdateNoise).round(round);
+            privacy.release(key, &weights, broadcast, &mut global);
+        }
         if self.uses_lost() {
             self.aggregation.lost(&context, &lost);
             self.local.lost(&context, &lost);
@@ -212,6 +220,7 @@ impl Engine {
                 .aggregation
                 .scores()
                 .into_iter()
+                .chain(self.privacy.as_ref().map(|privacy| ("epsilon", privacy.epsilon())))
                 .map(|(name, value)| (name.to_owned(), value))
                 .collect(),
             ..RoundReport::default()
@@ -347,104 +356,6 @@ impl Engine {
             return Ok(Some(Uploaded { selected: absent, arrivals, lost, attempts, cost }));
         }
         Err(Error::NothingArrives { round: context.round, attempts })
-    }
-
-    /// Lets clients end and others start until enough updates are in the buffer; trains those who got through. `None` when
-    /// none of them is a number.
-    fn fill_buffer(
-        &mut self,
-        context: &RoundContext,
-        mut meter: Meter,
-    ) -> Result<Option<Uploaded>, Error> {
-        let Some(begun) = self.selection.buffered().map(|buffered| buffered.time()) else {
-            return Ok(None);
-        };
-        let mut started: BTreeMap<u32, u32> = BTreeMap::new();
-        let mut ended = Vec::new();
-        let limit = MAX_REDRAWS.saturating_mul(context.world.scenario.general.max_attempts);
-        for _ in 0..limit {
-            while let Some((client, number)) =
-                self.selection.buffered().and_then(|b| b.next(context))
-            {
-                let upload = self.upload(context, (client, 1), number)[0];
-                let seconds = meter.flight(client, context.world.steps(client), &upload);
-                *started.entry(client).or_default() += 1;
-                if let Some(buffered) = self.selection.buffered() {
-                    buffered.start(client, seconds, upload.arrived, context.global);
-                }
-            }
-            let Some(buffered) = self.selection.buffered() else { break };
-            let Some(flight) = buffered.end() else { break };
-            if flight.arrives {
-                ended.push(flight);
-            }
-            if ended.len() >= buffered.size() {
-                let now = buffered.time();
-                ended.sort_by_key(|flight| (flight.client, flight.number));
-                let arrivals = self.train_ended(context, &ended)?;
-                let hostile = |flight: &Flight| context.world.attack(flight.client).is_some();
-                if arrivals.is_empty() && ended.iter().all(hostile) {
-                    // What hostile clients send says nothing about the run.
-                    ended.clear();
-                    continue;
-                }
-                meter.pass(now - begun);
-                if let Some(buffered) = self.selection.buffered() {
-                    buffered.step();
-                }
-                let selected = started.into_iter().collect();
-                let uploaded = Uploaded {
-                    selected,
-                    lost: Vec::new(),
-                    attempts: 1,
-                    cost: meter.cost(),
-                    arrivals,
-                };
-                return Ok(Some(uploaded).filter(|uploaded| !uploaded.arrivals.is_empty()));
-            }
-        }
-        Err(Error::NothingArrives { round: context.round, attempts: limit })
-    }
-
-    /// The updates of clients that started from older models, as models that differ from the global one by what each counts.
-    fn train_ended(
-        &mut self,
-        context: &RoundContext,
-        ended: &[Flight],
-    ) -> Result<Vec<Arrival>, Error> {
-        let mut versions: Vec<u32> = ended.iter().map(|flight| flight.version).collect();
-        versions.sort_unstable();
-        versions.dedup();
-        let mut arrivals: Vec<(u32, Arrival)> = Vec::new();
-        for version in versions {
-            let Some(buffered) = self.selection.buffered() else { break };
-            let start = Arc::new(buffered.model(version).to_vec());
-            let weight = buffered.weight(version);
-            let context = RoundContext { global: &start, ..*context };
-            let flights: Vec<&Flight> = ended.iter().filter(|f| f.version == version).collect();
-            let job = |flight: &&Flight| {
-                let job = context.world.job(version + 1, flight.client);
-                let key = context.world.key(Purpose::Batch).round(flight.number);
-                let correction = self.local.try_correction(&context, flight.client)?;
-                Ok(Job { correction, key: key.client(flight.client.into()), ..job })
-            };
-            let mut jobs = flights.iter().map(job).collect::<Result<Vec<_>, Error>>()?;
-            context.world.task.train(&start, &mut jobs)?;
-            for (flight, job) in flights.iter().zip(jobs) {
-                let Update::Sound(mut model) = accepted(&context, job) else { continue };
-                for (value, start) in model.iter_mut().zip(start.iter()) {
-                    *value = weight * (*value - start);
-                }
-                let (client, steps) = (flight.client, context.world.steps(flight.client));
-                arrivals.push((flight.number, Arrival { client, copies: 1, steps, model }));
-            }
-        }
-        arrivals.sort_by_key(|(number, arrival)| (arrival.client, *number));
-        let mut arrivals: Vec<Arrival> = arrivals.into_iter().map(|(_, arrival)| arrival).collect();
-        for arrival in &mut arrivals {
-            vector::add(&mut arrival.model, 1.0, context.global);
-        }
-        Ok(arrivals)
     }
 
     /// What the scheme sends to and from each drawn client beside the model.
@@ -627,6 +538,9 @@ impl Engine {
         if let Some(estimator) = &self.estimator {
             saved.put_value("estimator", estimator);
         }
+        if let Some(privacy) = &self.privacy {
+            privacy.save(&mut saved);
+        }
         saved
     }
 
@@ -638,6 +552,9 @@ impl Engine {
         self.aggregation.restore(saved)?;
         if let Some(estimator) = &mut self.estimator {
             *estimator = saved.get_value("estimator")?;
+        }
+        if let Some(privacy) = &mut self.privacy {
+            privacy.restore(saved)?;
         }
         self.fresh = true;
         Ok(())
@@ -676,7 +593,11 @@ fn accepted(context: &RoundContext, job: Job) -> Update {
         finite = vector::finite(&model);
     }
     if !finite {
-        return Update::Broken;
+        if context.world.scenario.server.noise_multiplier.is_none() {
+            return Update::Broken;
+        }
+        // Who takes part must not depend on updates.
+        model.copy_from_slice(start);
     }
     context.world.scenario.server.clip(start, &mut model);
     Update::Sound(model)

@@ -39,6 +39,7 @@ pub mod own;
 pub mod part;
 mod plan;
 mod play;
+mod privacy;
 pub mod remote;
 mod report;
 mod runner;

@@ -17,7 +17,7 @@ const CLASSES: usize = 3;
 const TEXT: &str = r#"
 clients = 6
 selected = 4
-schemes = ["fedavg", "control-full", "scaffold-trained", "scaffold-as-printed", "tf-renormalised", "newt-previous", "choice-own", "prox-mean", "yogi-rate", "awe-weighted", "dyn-strong", "scaffold-often", "stale-full", "f3ast-fast"]
+schemes = ["fedavg", "control-full", "scaffold-trained", "scaffold-as-printed", "tf-renormalised", "newt-previous", "choice-own", "prox-mean", "yogi-rate", "awe-weighted", "dyn-strong", "scaffold-often", "stale-full", "f3ast-fast", "krum-multi", "krum-given", "trimmed-more"]
 [data]
 set = "synthetic"
 samples = 240
@@ -78,10 +78,25 @@ stale = 1
 [scheme.f3ast-fast]
 base = "f3ast"
 smoothing = 0.2
+[scheme.krum-multi]
+base = "fedavg-krum"
+selection = "everyone"
+keep = 2
+[scheme.krum-given]
+base = "fedavg-krum"
+selection = "everyone"
+byzantine = 1
+[scheme.trimmed-more]
+base = "fedcote"
+aggregation = "trimmed-mean"
+trim = 0.4
 "#;
 
 /// Schemes of the scenario that are not named ones.
-const OWN: [&str; 13] = [
+const OWN: [&str; 16] = [
+    "krum-multi",
+    "krum-given",
+    "trimmed-more",
     "awe-weighted",
     "dyn-strong",
     "scaffold-often",
@@ -677,6 +692,30 @@ impl Replay {
                 }
             }
             AggregationKind::LabelMatched(_) => combined(&matched(seen, &mean), models),
+            AggregationKind::Median(_) => columns(models, |sorted| {
+                let n = sorted.len();
+                (sorted[(n - 1) / 2] + sorted[n / 2]) / 2.0
+            }),
+            AggregationKind::TrimmedMean(settings) => columns(models, |sorted| {
+                // One after the other, smallest and largest, while more than a share is to go and some would stay.
+                let (mut low, mut high) = (0, sorted.len());
+                while high - low > 2 && (low as f64) < settings.trim * sorted.len() as f64 {
+                    (low, high) = (low + 1, high - 1);
+                }
+                sorted[low..high].iter().sum::<f64>() / (high - low) as f64
+            }),
+            AggregationKind::Krum(settings) => {
+                let n = models.len();
+                let f = settings.byzantine.map_or((n.max(3) - 3) / 2, |f| f as usize);
+                match n >= 2 * f + 3 {
+                    true => {
+                        let nearest = nearest(models, n - f - 2, settings.keep as usize);
+                        let share = vec![1.0 / nearest.len() as f64; nearest.len()];
+                        combined(&share, &nearest)
+                    }
+                    false => old.clone(),
+                }
+            }
             _ => return None,
         };
         Some(())
@@ -719,6 +758,32 @@ impl Seen<'_> {
         };
         self.arrived.iter().map(weight).collect()
     }
+}
+
+/// Something of the sorted values in every coordinate.
+fn columns(models: &[Vector], of: impl Fn(&[f64]) -> f64) -> Vector {
+    let column = |at: usize| {
+        let mut column: Vector = models.iter().map(|model| model[at]).collect();
+        column.sort_by(f64::total_cmp);
+        of(&column)
+    };
+    (0..models[0].len()).map(column).collect()
+}
+
+/// The models with the lowest sums of squared distances to their nearest others, the lowest one first.
+fn nearest(models: &[Vector], others: usize, keep: usize) -> Vec<Vector> {
+    let score = |model: &Vector| {
+        let gap = |other: &Vector| plus(model, -1.0, other).iter().map(|x| x * x).sum::<f64>();
+        let mut gaps: Vector = models.iter().map(gap).collect();
+        gaps.sort_by(f64::total_cmp);
+        // The first is that to itself.
+        gaps[1..=others].iter().sum::<f64>()
+    };
+    let mut sorted: Vec<(f64, Vector)> =
+        models.iter().map(|model| (score(model), model.clone())).collect();
+    sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
+    sorted.truncate(keep);
+    sorted.into_iter().map(|(_, model)| model).collect()
 }
 
 /// Rates that start at 4/6, after these rounds.

@@ -59,7 +59,7 @@
 //! | [`draw`] | drawing clients from probabilities |
 //! | [`estimate`] | failure probabilities from arrivals and silences |
 //! | [`matched`] | aggregation weights that fit the labels of those who arrived |
-//! | [`privacy`] | label counts that say little about any one sample |
+//! | [`privacy`] | label counts that say little about any one sample; ε of releases with Gaussian noise |
 //! | [`appearance`], [`divergence`], [`bound`] | the theory behind it |
 //! | [`random`], [`rand`] | random numbers named by what they are for |
 //!

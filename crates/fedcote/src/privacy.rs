@@ -1,4 +1,5 @@
-//! Label counts that say little about any one sample: the two-sided geometric mechanism.
+//! Label counts that say little about any one sample, by the two-sided geometric mechanism; and what models that were released with
+//! Gaussian noise say about any one client ([`gaussian_epsilon`]).
 //!
 //! A client adds noise to each of its label counts before it reports them,
 //!
@@ -31,9 +32,12 @@
 //! # Ok::<(), fedcote::Error>(())
 //! ```
 
+mod gaussian;
+
 use rand::{Rng, RngExt};
 
 use crate::error::Error;
+pub use gaussian::gaussian_epsilon;
 
 /// Two-sided geometric noise.
 #[derive(Debug, Clone, Copy, PartialEq)]

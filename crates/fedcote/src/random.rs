@@ -61,6 +61,8 @@ pub enum Purpose {
     Device = 30,
     /// Which groups of clients are down.
     Group = 31,
+    /// Noise that protects updates.
+    UpdateNoise = 32,
 }
 
 /// The name of a stream of random numbers.

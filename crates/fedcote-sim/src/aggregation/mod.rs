@@ -11,11 +11,14 @@ mod feddyn;
 mod fedpbc;
 mod fedstale;
 mod known;
+mod krum;
 mod label_matched;
 mod mean;
+mod median;
 mod memory;
 mod nova;
 mod tf;
+mod trimmed_mean;
 mod variance_reduced;
 mod yogi;
 
@@ -33,11 +36,14 @@ pub use feddyn::{FedDyn, FedDynSettings};
 pub use fedpbc::FedPbc;
 pub use fedstale::{FedStale, FedStaleSettings};
 pub use known::{Known, KnownSettings};
+pub use krum::{Krum, KrumSettings};
 pub use label_matched::{LabelMatched, LabelMatchedSettings};
 pub use mean::{Mean, StepSettings, WeightedMean};
+pub use median::Median;
 pub use memory::Memory;
 pub use nova::Nova;
 pub use tf::{Tf, TfAggregationSettings};
+pub use trimmed_mean::{TrimmedMean, TrimmedMeanSettings};
 pub use variance_reduced::VarianceReduced;
 pub use yogi::{Yogi, YogiSettings};
 
@@ -86,6 +92,12 @@ choices! {
         "feddyn" => Feddyn(FedDynSettings),
         /// Weights that match this round's labels to the global mix.
         "label-matched" => LabelMatched(LabelMatchedSettings),
+        /// The median of what arrived, coordinate by coordinate.
+        "median" => Median(StepSettings),
+        /// The mean of what arrived without the smallest and largest values, coordinate by coordinate.
+        "trimmed-mean" => TrimmedMean(TrimmedMeanSettings),
+        /// The model that is nearest to the others, or the mean of several (Multi-Krum).
+        "krum" => Krum(KrumSettings),
     }
 }
 
@@ -93,6 +105,28 @@ impl AggregationKind {
     /// Whether everyone who was ever heard is in every aggregate, with the weight that the selection aims at.
     pub fn remembers(&self) -> bool {
         matches!(self, Self::Memory(_) | Self::Control(_))
+    }
+
+    /// Whether the server keeps everyone's latest update, whatever it does with it.
+    pub fn keeps_updates(&self) -> bool {
+        self.remembers() || matches!(self, Self::VarianceReduced(_) | Self::Fedstale(_))
+    }
+
+    /// The step size η, if a step is η times the sum of the updates with the weights that [`Aggregation::aggregate`] returns, in which no
+    /// update has a say.
+    pub fn weighted_sum(&self) -> Option<f64> {
+        match self {
+            Self::Mean(settings)
+            | Self::WeightedMean(settings)
+            | Self::Nova(settings)
+            | Self::Memory(settings)
+            | Self::All(settings) => Some(settings.server_rate),
+            Self::Known(settings) => Some(settings.server_rate),
+            Self::F3ast(settings) => Some(settings.server_rate),
+            Self::Fedau(settings) => Some(settings.server_rate),
+            Self::LabelMatched(settings) => Some(settings.server_rate),
+            _ => None,
+        }
     }
 
     /// Whether it needs a selection by probabilities.
@@ -127,6 +161,9 @@ pub fn build(scheme: &Scheme, parameters: usize) -> Box<dyn Aggregation> {
         }
         AggregationKind::Feddyn(settings) => Box::new(FedDyn::new(settings, parameters)),
         AggregationKind::LabelMatched(settings) => Box::new(LabelMatched::new(settings)),
+        AggregationKind::Median(settings) => Box::new(Median::new(settings)),
+        AggregationKind::TrimmedMean(settings) => Box::new(TrimmedMean::new(settings)),
+        AggregationKind::Krum(settings) => Box::new(Krum::new(settings)),
     }
 }
 

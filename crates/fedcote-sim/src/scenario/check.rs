@@ -6,7 +6,10 @@ use fedcote_learn::data::Shape;
 use fedcote_support::suggestion;
 
 use super::{LocalSteps, Scenario, Selected};
-use crate::scheme::NAMED;
+use crate::aggregation::{AggregationKind, KrumSettings};
+use crate::privacy::Privacy;
+use crate::scheme::{NAMED, Scheme};
+use crate::selection::SelectionKind;
 
 /// Step sizes that single precision can tell from 0 and from infinity, with room to spare.
 const MIN_RATE: f64 = 1e-30;
@@ -132,7 +135,10 @@ impl Scenario {
             _ => {}
         }
         for name in general.schemes.iter().chain(self.schemes.iter().map(|(name, _)| name)) {
-            self.schemes.resolve(name)?;
+            let scheme = self.schemes.resolve(name)?;
+            if general.schemes.contains(name) {
+                self.check_scheme(&scheme)?;
+            }
         }
         // A table for a scheme that is neither compared nor known by name is a typo.
         let known: Vec<&str> = NAMED.iter().map(|named| named.name).collect();
@@ -143,6 +149,30 @@ impl Scenario {
                 general.schemes.iter().map(String::as_str).chain(known).collect();
             let reason = format!("no scheme `{name}` is compared{}", suggestion(name, &listed));
             return Err(SettingError::new(format!("scheme.{name}"), reason));
+        }
+        Ok(())
+    }
+
+    /// Checks what a scheme needs of the rest of the scenario.
+    fn check_scheme(&self, scheme: &Scheme) -> Result<(), SettingError> {
+        let clients = self.general.clients;
+        let draws = match self.general.selected {
+            Selected::Number(draws) => draws,
+            Selected::Everyone(_) => clients as u64,
+        };
+        Privacy::new(&self.server, scheme, clients, draws)?;
+        if let AggregationKind::Krum(KrumSettings { byzantine: Some(hostile), .. }) =
+            scheme.aggregation
+        {
+            let everyone =
+                matches!(scheme.selection, SelectionKind::Everyone | SelectionKind::CaFed(_));
+            let most = if everyone { clients as u64 } else { draws.min(clients as u64) };
+            let needed = hostile.saturating_mul(2).saturating_add(3);
+            if needed > most {
+                let reason =
+                    format!("needs {needed} clients a round (2f + 3), at most {most} arrive");
+                return Err(SettingError::new(format!("scheme.{}.byzantine", scheme.name), reason));
+            }
         }
         Ok(())
     }

@@ -31,7 +31,7 @@ pub use server::{Knowledge, Observation, Server};
 use source::Source;
 pub use source::plain;
 pub(crate) use source::reason;
-pub use sweep::{Axis, Point, Sweep, plain as plain_value};
+pub use sweep::{Axis, Point, Sweep, assignment as sweep_assignment, plain as plain_value};
 
 use crate::Error;
 use crate::hostile::Hostile;

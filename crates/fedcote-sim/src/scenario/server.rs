@@ -83,10 +83,22 @@ pub struct Server {
     /// is scaled down to it, whatever the aggregation; by default there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clip: Option<f64>,
+    /// Differential privacy of the models with respect to all updates of one client, together with `clip`: every step gets Gaussian noise of
+    /// so many times what one client can do to it; by default there is none. For schemes whose step is a sum of updates.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub noise_multiplier: Option<f64>,
+    /// With `noise_multiplier`: a step in which one client has a larger share is shortened, noise included, until it has this one; by default
+    /// twice an equal share, 2/K.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_share: Option<f64>,
+    /// With `noise_multiplier`: the δ for which `epsilon` among the scores is given; by default 10⁻⁵.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delta: Option<f64>,
 }
 
 /// The keys of [`Server`].
-pub(super) const SERVER: [&str; 3] = ["exploration", "label_privacy", "clip"];
+pub(super) const SERVER: [&str; 6] =
+    ["exploration", "label_privacy", "clip", "noise_multiplier", "max_share", "delta"];
 
 /// Keys of `[server]` that were keys of `[network]` before.
 pub(super) const MOVED: [&str; 2] = ["exploration", "label_privacy"];
@@ -102,6 +114,28 @@ impl Server {
         }
         if self.clip.is_some_and(|clip| !(clip > 0.0 && clip.is_finite())) {
             return wrong("server.clip", "must be a positive number");
+        }
+        if self.noise_multiplier.is_some_and(|z| !(z > 0.0 && z.is_finite())) {
+            return wrong("server.noise_multiplier", "must be a positive number");
+        }
+        if self.noise_multiplier.is_some() && self.clip.is_none() {
+            return wrong(
+                "server.noise_multiplier",
+                "needs server.clip, the norm that an update may have",
+            );
+        }
+        if self.max_share.is_some_and(|share| !(share > 0.0 && share <= 1.0)) {
+            return wrong("server.max_share", "must be above 0 and at most 1");
+        }
+        if self.delta.is_some_and(|delta| !(delta > 0.0 && delta < 1.0)) {
+            return wrong("server.delta", "must be above 0 and below 1");
+        }
+        for (key, given) in
+            [("server.max_share", self.max_share.is_some()), ("server.delta", self.delta.is_some())]
+        {
+            if given && self.noise_multiplier.is_none() {
+                return wrong(key, "has no effect without server.noise_multiplier");
+            }
         }
         Ok(())
     }

@@ -120,6 +120,45 @@ impl Sweep {
     }
 }
 
+/// `KEY=V1,V2,…` as an override of the scenario's table `[sweep]`.
+pub fn assignment(text: &str) -> Result<String, String> {
+    let wrong = || format!("--sweep {text}: expected KEY=V1,V2,…, such as training.rate=0.05,0.1");
+    let (key, values) = text.split_once('=').ok_or_else(wrong)?;
+    let values: Vec<String> =
+        split(values).into_iter().map(|value| value.trim().to_owned()).collect();
+    if key.trim().is_empty() || values.iter().any(String::is_empty) {
+        return Err(wrong());
+    }
+    // What is not a TOML value is meant as a string: `data.partition=iid,shards` needs no quotes.
+    let word = |value: &String| match format!("value = {value}").parse::<toml::Table>() {
+        Ok(table) if table.len() == 1 => value.clone(),
+        _ => toml::Value::String(value.clone()).to_string(),
+    };
+    let values: Vec<String> = values.iter().map(word).collect();
+    Ok(format!("sweep.{}=[{}]", key.trim(), values.join(", ")))
+}
+
+/// The parts between commas, but for those in brackets or quotes.
+fn split(text: &str) -> Vec<&str> {
+    let (mut parts, mut start, mut depth, mut quote) = (Vec::new(), 0, 0, None);
+    for (at, letter) in text.char_indices() {
+        match (quote, letter) {
+            (Some(open), letter) if open == letter => quote = None,
+            (Some(_), _) => {}
+            (None, '"' | '\'') => quote = Some(letter),
+            (None, '[' | '{') => depth += 1,
+            (None, ']' | '}') => depth -= 1,
+            (None, ',') if depth == 0 => {
+                parts.push(&text[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(&text[start..]);
+    parts
+}
+
 /// Keys may be written whole, in quotes, or as tables: TOML's dots.
 fn flatten(path: &str, table: Table, axes: &mut Vec<Axis>) {
     for (key, value) in table {
@@ -149,4 +188,24 @@ pub fn plain(value: &Value) -> String {
     let mut name = words.join("-");
     name.truncate(name.floor_char_boundary(60));
     name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_separated_by_commas_outside_of_brackets_and_quotes() {
+        for (text, expected) in [
+            ("network.loss=0,10,20", "sweep.network.loss=[0, 10, 20]"),
+            ("data.partition=iid,shards", r#"sweep.data.partition=["iid", "shards"]"#),
+            ("training.local_steps=5,[1,9]", "sweep.training.local_steps=[5, [1,9]]"),
+            (r#"a="x,y",'z'"#, r#"sweep.a=["x,y", 'z']"#),
+        ] {
+            assert_eq!(assignment(text).unwrap(), expected);
+        }
+        for wrong in ["rounds", "=1,2", "rounds=", "rounds=1,,2"] {
+            assert!(assignment(wrong).unwrap_err().contains("expected KEY=V1,V2"), "{wrong}");
+        }
+    }
 }

@@ -77,7 +77,12 @@ fn keys_that_moved_name_their_new_place() {
     let moved = parse("[server]\nexploration = 0.05\nlabel_privacy = 1.0\nclip = 2.0\n").unwrap();
     assert_eq!(
         moved.server,
-        Server { exploration: 0.05, label_privacy: Some(1.0), clip: Some(2.0) }
+        Server {
+            exploration: 0.05,
+            label_privacy: Some(1.0),
+            clip: Some(2.0),
+            ..Server::default()
+        }
     );
     assert_eq!(
         refusal("[server]\nexploration = 1.5\n"),

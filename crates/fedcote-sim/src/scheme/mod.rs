@@ -222,9 +222,16 @@ impl Schemes {
         let path = format!("scheme.{name}");
         if name.is_empty()
             || !name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
-            || name.starts_with('.')
+            || name.starts_with(['.', '-'])
         {
             let reason = format!("`{name}`: use letters, digits, - and _ (it names a folder)");
+            return Err(SettingError::new("schemes", reason));
+        }
+        // Its folder is beside these files.
+        const TAKEN: [&str; 4] = ["scenario.toml", "summary.json", "summary.csv", "report.html"];
+        if TAKEN.iter().any(|file| file.eq_ignore_ascii_case(name)) {
+            let reason =
+                format!("`{name}` is the name of a file of the run folder; choose another");
             return Err(SettingError::new("schemes", reason));
         }
         let Some(own) = self.0.get(name) else {

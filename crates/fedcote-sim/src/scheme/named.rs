@@ -172,6 +172,21 @@ pub const NAMED: &[Named] = &[
         about: "clients are always under way; the server steps when a buffer of updates is full",
         table: r#"selection = "buffered""#,
     },
+    Named {
+        name: "fedavg-median",
+        about: "fedavg draws; the median of what arrives, coordinate by coordinate",
+        table: r#"aggregation = "median""#,
+    },
+    Named {
+        name: "fedavg-trimmed-mean",
+        about: "fedavg draws; the mean without the smallest and largest values",
+        table: r#"aggregation = "trimmed-mean""#,
+    },
+    Named {
+        name: "fedavg-krum",
+        about: "fedavg draws; the model that is nearest to the others",
+        table: r#"aggregation = "krum""#,
+    },
 ];
 
 /// The table of a named scheme.

@@ -138,3 +138,24 @@ fn what_does_not_meet_the_network_is_a_reference() {
     assert_eq!(names, ["ideal", "fedavg-equalised"]);
     assert!(schemes("x", "base = \"ideal\"").resolve("x").unwrap().is_reference());
 }
+
+/// A scheme called `summary.json` used to fail when all rounds were computed.
+#[test]
+fn names_that_cannot_be_folders_are_refused_at_once() {
+    for name in [
+        "summary.json",
+        "Summary.CSV",
+        "report.html",
+        "scenario.toml",
+        "-x",
+        ".x",
+        "a b",
+        "a/b",
+        "",
+    ] {
+        let text = format!("schemes = [{name:?}]\n[scheme.{name:?}]\nbase = \"fedavg\"\n");
+        let error =
+            crate::Scenario::parse("test", &text, &[], ".".as_ref()).unwrap_err().to_string();
+        assert!(error.contains("name"), "{name}: {error}");
+    }
+}

@@ -235,7 +235,7 @@ impl Aggregation for Control {
         for arrival in arrivals {
             let Seen { corrected, energies } = &seen[&arrival.client];
             match corrected {
-                true => self.safety.corrected(arrival.client, energies.change),
+                true => self.safety.corrected(arrival.client, energies.gain, energies.change),
                 false => self.safety.gained(energies.gain),
             }
         }

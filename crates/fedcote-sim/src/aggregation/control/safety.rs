@@ -6,9 +6,10 @@
 //! are sent, so they are sent from the beginning, and watched. Two energies, in units of the loss (nats, for
 //! cross-entropy), decide:
 //!
-//! - the *change* ‖u_i − u_i'‖²/(E_i γ) of a corrected update since the client's last one. When the median of the last
-//!   twenty is above 0.5 nat, corrections end: the server goes back to the last calm model (at most 0.25 nat), or to that at
-//!   which corrections began, and forgets what it remembers of the clients;
+//! - the *change* ‖u_i − u_i'‖²/(E_i γ) of a corrected update since the client's last one; it counts as 0.3 nat at
+//!   most if it is below 0.08 of ‖u_i‖²/(E_i γ), for then the correction was right, however long it is. When the median of
+//!   the last twenty is above 0.5 nat, corrections end: the server goes back to the last calm model (at most 0.25 nat), or to
+//!   that at which corrections began, and forgets what it remembers of the clients;
 //! - the *gain* ‖u_i‖²/(E_i γ) of an uncorrected update: to first order what a client gains on its own data in a round.
 //!   When the median of the last forty is below 0.3 nat, corrections begin a second time. When they end again, they end for
 //!   good.
@@ -33,6 +34,12 @@ const CALM: f64 = 0.25;
 
 /// Corrections end when the median change is above this.
 const SHUT: f64 = 0.5;
+
+/// A change of at most this share of the update's own energy does not end corrections.
+const SMALL: f64 = 0.08;
+
+/// What such a change counts as at most: neither calm nor unstable.
+const STEADY: f64 = 0.3;
 
 /// Whether corrections are sent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,11 +100,12 @@ impl Safety {
         }
     }
 
-    /// A corrected update arrived, which differs from what was remembered by this energy.
-    pub(super) fn corrected(&mut self, client: u32, change: f64) {
+    /// A corrected update of this energy arrived, which differs from what was remembered by the other.
+    pub(super) fn corrected(&mut self, client: u32, gain: f64, change: f64) {
         // The first correction of a client changes its update by its own effect.
         if !self.since.insert(client) {
-            self.push(change);
+            let small = change <= SMALL * gain;
+            self.push(if small { change.min(STEADY) } else { change });
         }
     }
 
@@ -145,19 +153,19 @@ mod tests {
         safety.begin(0.05);
         assert!(safety.is_open());
         // The first corrected update says nothing.
-        safety.corrected(7, 100.0);
+        safety.corrected(7, 1.0, 100.0);
         for seen in 1..=19 {
-            safety.corrected(7, 0.2);
+            safety.corrected(7, 1.0, 0.2);
             assert_eq!(safety.decide(), Verdict::Stay, "{seen}");
         }
-        safety.corrected(7, 0.2);
+        safety.corrected(7, 1.0, 0.2);
         assert_eq!(safety.decide(), Verdict::Calm);
         // Between calm and unstable nothing is decided; of ten in twenty the median is (0.2 + 3)/2.
         for _ in 0..9 {
-            safety.corrected(7, 3.0);
+            safety.corrected(7, 1.0, 3.0);
             assert_ne!(safety.decide(), Verdict::Back);
         }
-        safety.corrected(7, 3.0);
+        safety.corrected(7, 1.0, 3.0);
         assert_eq!((safety.decide(), safety.is_open()), (Verdict::Back, false));
         // Forty arrivals of 0.9 nat, then calm ones: half of the window is below when twenty have come; the median is
         // (0.2 + 0.9)/2 then, and 0.2 one later.
@@ -169,7 +177,7 @@ mod tests {
         assert_eq!((safety.decide(), safety.is_open()), (Verdict::Stay, true));
         for seen in 0..=20 {
             assert_eq!((safety.decide(), safety.is_open()), (Verdict::Stay, true), "{seen}");
-            safety.corrected(7, 0.6);
+            safety.corrected(7, 1.0, 0.6);
         }
         assert_eq!((safety.decide(), safety.gate), (Verdict::Back, Gate::Shut));
         for _ in 0..100 {
@@ -178,13 +186,25 @@ mod tests {
         }
     }
 
+    /// Long updates that hardly change are no sign of trouble, whatever their change is in nats: rotated MNIST, on which
+    /// corrections ended in vain.
+    #[test]
+    fn a_change_that_is_small_beside_the_update_does_not_end_corrections() {
+        let seen = |gain| {
+            let mut safety = Safety::default();
+            (0..=20).for_each(|_| safety.corrected(1, gain, 0.6));
+            safety.decide()
+        };
+        assert_eq!((seen(7.4), seen(7.6)), (Verdict::Back, Verdict::Stay));
+    }
+
     /// Step sizes that change in every round must not keep corrections up that are not safe.
     #[test]
     fn another_trial_needs_half_the_step_size() {
         let mut safety = Safety::default();
         for round in 0..=20 {
             safety.begin(0.1 - 0.002 * f64::from(round));
-            safety.corrected(1, 0.6);
+            safety.corrected(1, 1.0, 0.6);
         }
         assert_eq!((safety.decide(), safety.is_open()), (Verdict::Back, false));
         safety.begin(0.1);
