@@ -205,7 +205,8 @@ pub fn summarise(out: &Path) -> Result<Summary, Error> {
     // The last of several workers has the last word.
     let _alone = Lock::wait(&out.join(".summary"))?;
     let summary = folder::summarise_ended(out)?;
-    write(&out.join("summary.json"), &serde_json::to_vec_pretty(&summary).expect("plain data"))?;
+    let text = serde_json::to_string_pretty(&summary).expect("plain data");
+    write(&out.join("summary.json"), folder::sealed(&text).as_bytes())?;
     write(&out.join("summary.csv"), summary.to_csv().as_bytes())?;
     Ok(summary)
 }

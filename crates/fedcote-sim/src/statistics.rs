@@ -75,7 +75,7 @@ measures! {
     joules_to, "joules to the target accuracy", false, Lower;
     arrivals, "uploads that arrive per round", false, Neither;
     label_divergence_wanted, "label χ², expected", false, Lower;
-    label_divergence_realised, "label χ², per round", false, Lower;
+    label_divergence_realised, "label χ², realised", false, Lower;
 }
 
 /// A scheme minus the one that it is compared with, over the seeds that both have.

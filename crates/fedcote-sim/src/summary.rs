@@ -374,7 +374,7 @@ impl Summary {
             let deviation = |spread: &Option<Spread>| cell(spread.map(|spread| spread.std));
             let difference = scheme.differences.get("tail_accuracy");
             let cells = [
-                scheme.name.clone(),
+                fedcote_support::csv_field(&scheme.name),
                 scheme.seeds.to_string(),
                 scheme.diverged.to_string(),
                 average(&scheme.test_accuracy),

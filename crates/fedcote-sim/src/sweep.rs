@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use fedcote_support::csv_field;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
@@ -162,12 +163,19 @@ fn fits(scenario: &Scenario, out: &Path, control: &Control) -> Result<(), Error>
     }
 }
 
-/// Writes the sweep's own file below the command that began it.
-fn write(scenario: &Scenario, out: &Path, control: &Control) -> Result<(), Error> {
-    let path = out.join(FILE);
-    let command = command(out).unwrap_or_else(|| control.command.clone());
+/// Writes the sweep's own file below the command that begins it: `fedcote run --resume --out OUT` goes on from there.
+///
+/// # Errors
+///
+/// When the file cannot be written.
+pub fn begin(scenario: &Scenario, out: &Path, command: &str) -> Result<(), Error> {
     let command = command.replace(char::is_control, " ");
     let text = format!("# {command}\n{}", scenario.clone().rooted()?.to_toml());
+    Ok(fedcote_support::write(&out.join(FILE), text.as_bytes())?)
+}
+
+/// Writes the sweep's own file anew below the command that began it.
+fn write(scenario: &Scenario, out: &Path, control: &Control) -> Result<(), Error> {
     for old in ["sweep.json", "sweep.csv"] {
         // They would speak of fewer runs than there will be.
         match std::fs::remove_file(out.join(old)) {
@@ -177,7 +185,7 @@ fn write(scenario: &Scenario, out: &Path, control: &Control) -> Result<(), Error
             _ => {}
         }
     }
-    Ok(fedcote_support::write(&path, text.as_bytes())?)
+    begin(scenario, out, &command(out).unwrap_or_else(|| control.command.clone()))
 }
 
 /// The command that began the sweep.
@@ -237,6 +245,16 @@ impl PointSummary {
     }
 }
 
+impl PointSummary {
+    /// The same as a field of a CSV file; numbers, negative ones too, are no formulas.
+    fn csv(&self, key: &str) -> String {
+        match self.settings.get(key) {
+            Some(serde_json::Value::Number(number)) => number.to_string(),
+            _ => csv_field(&self.word(key)),
+        }
+    }
+}
+
 impl SweepSummary {
     /// All schemes, each once, in order.
     pub fn schemes(&self) -> Vec<&str> {
@@ -251,10 +269,6 @@ impl SweepSummary {
 
     /// A line per combination and scheme: the values of the keys, then the columns of `summary.csv`.
     pub fn to_csv(&self) -> String {
-        let quote = |text: &str| match text.contains([',', '"', '\n', '\r']) {
-            true => format!("\"{}\"", text.replace('"', "\"\"")),
-            false => text.to_owned(),
-        };
         let mut out = String::new();
         for (at, point) in self.points.iter().enumerate() {
             let summary = Summary { schemes: point.schemes.clone(), ..Summary::default() };
@@ -262,10 +276,10 @@ impl SweepSummary {
             let mut lines = csv.lines();
             let header = lines.next().unwrap_or_default();
             if at == 0 {
-                let keys: Vec<String> = self.keys.iter().map(|key| quote(key)).collect();
+                let keys: Vec<String> = self.keys.iter().map(|key| csv_field(key)).collect();
                 out += &format!("{},{header}\n", keys.join(","));
             }
-            let values: Vec<String> = self.keys.iter().map(|key| quote(&point.word(key))).collect();
+            let values: Vec<String> = self.keys.iter().map(|key| point.csv(key)).collect();
             for line in lines {
                 out += &format!("{},{line}\n", values.join(","));
             }

@@ -17,7 +17,7 @@ mod files;
 mod words;
 
 pub use files::{WriteError, create, remedy, sweep, write, write_with};
-pub use words::{command, quoted, readable, suggestion};
+pub use words::{command, csv_field, quoted, readable, suggestion};
 
 /// The README's example, compiled and run.
 #[cfg(doctest)]

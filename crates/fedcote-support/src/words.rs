@@ -29,6 +29,16 @@ pub fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
+/// A text as a field of a CSV file: quoted where it must be, and never a formula to a spreadsheet program.
+pub fn csv_field(text: &str) -> String {
+    let formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
+    let text = if formula { format!("'{text}") } else { text.to_owned() };
+    if !text.contains([',', '"', '\n', '\r']) {
+        return text;
+    }
+    format!("\"{}\"", text.replace('"', "\"\""))
+}
+
 /// The `fedcote` command with these words, as a shell reads it.
 pub fn command(words: impl IntoIterator<Item = impl AsRef<str>>) -> String {
     let words = words.into_iter().map(|word| quoted(word.as_ref()));
@@ -38,6 +48,21 @@ pub fn command(words: impl IntoIterator<Item = impl AsRef<str>>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A scheme's name with a comma used to shift the columns, one that begins with `=` was a formula.
+    #[test]
+    fn names_stay_in_their_field() {
+        for (name, field) in [
+            ("fedavg", "fedavg"),
+            ("a,b", "\"a,b\""),
+            ("say \"hi\"", "\"say \"\"hi\"\"\""),
+            ("=1+1", "'=1+1"),
+            ("@SUM(A1),2", "\"'@SUM(A1),2\""),
+            ("-x\ny", "\"'-x\ny\""),
+        ] {
+            assert_eq!(csv_field(name), field);
+        }
+    }
 
     /// 1e308 used to be printed with all its 309 digits.
     #[test]

@@ -6,6 +6,7 @@ mod table;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use fedcote_sim::comparison::{Control, Shard, compare};
 use fedcote_sim::folder::ScenarioFile;
@@ -23,6 +24,9 @@ use crate::signals;
 
 /// The scenario of whoever names none.
 const DEFAULT: &str = "quickstart";
+
+/// How long a run that the live page stops may go on with its round.
+const ROUND_TIME: Duration = Duration::from_secs(45);
 
 /// What Ctrl-C says while there are rounds.
 pub(crate) const FINISHING: &str = "finishing the round; once more to stop at once";
@@ -137,7 +141,8 @@ pub fn run(args: Args, session: &Session) -> Result<(), Error> {
     overrides.extend(args.against.as_ref().map(|scheme| format!("against={scheme}")));
     overrides.extend(args.portable.then(|| "portable=true".to_owned()));
     for assignment in &args.swept {
-        overrides.push(sweep::assignment(assignment).map_err(Error::request)?);
+        overrides
+            .push(fedcote_sim::scenario::sweep_assignment(assignment).map_err(Error::request)?);
     }
     let name = args.scenario.as_deref();
     let out = args.out.clone();
@@ -159,13 +164,19 @@ pub fn run(args: Args, session: &Session) -> Result<(), Error> {
             // Whatever ends the input, its end is what counts.
             let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
             stop.store(true, Ordering::Relaxed);
+            // A round may take for ever. What is on the disk is whole at any moment.
+            std::thread::sleep(ROUND_TIME);
+            eprintln!(
+                "fedcote: interrupted in a round that takes too long; resume goes on from the last checkpoint"
+            );
+            std::process::exit(fedcote_serve::INTERRUPTED.into());
         });
     }
     if !args.serve && args.address.is_given() {
         return Err(Error::request("--listen, --token and --host belong to --serve"));
     }
     let whole = scenario.sweep.is_empty();
-    let page = args.serve.then(|| serve(&args.address, &out, session, whole)).transpose()?;
+    let page = args.serve.then(|| serve(&args.address, &out, session)).transpose()?;
     let control = Control {
         // Code in Python is called by one run at a time, unless the user asks for more.
         threads: if session.needs_python(&scenario) { args.threads.max(1) } else { args.threads }
@@ -253,19 +264,12 @@ enum Found {
     Sweep(SweepSummary),
 }
 
-/// The page of the folder that the run is in; of a sweep, whose comparisons are the folder's runs, the folder itself.
+/// The page of the folder that the run, or the sweep, is in.
 fn serve(
     address: &crate::serve::Address,
     out: &Path,
     session: &Session,
-    whole: bool,
 ) -> Result<crate::serve::Page, Error> {
-    if !whole {
-        std::fs::create_dir_all(out).map_err(Error::work)?;
-        let page = address.open(out, session)?;
-        eprintln!("Watch at {}", page.url(""));
-        return Ok(page);
-    }
     let absolute = std::path::absolute(out).map_err(Error::work)?;
     let (Some(parent), Some(name)) = (absolute.parent(), absolute.file_name()) else {
         return Err(Error::request("--out: --serve needs a folder inside another"));

@@ -12,45 +12,6 @@ use super::progress::{Progress, Style};
 use crate::error::Error;
 use crate::table::{Align, Table};
 
-/// `KEY=V1,V2,…` as an override of the scenario's table `[sweep]`.
-pub fn assignment(text: &str) -> Result<String, String> {
-    let wrong = || format!("--sweep {text}: expected KEY=V1,V2,…, such as training.rate=0.05,0.1");
-    let (key, values) = text.split_once('=').ok_or_else(wrong)?;
-    let values: Vec<String> =
-        split(values).into_iter().map(|value| value.trim().to_owned()).collect();
-    if key.trim().is_empty() || values.iter().any(String::is_empty) {
-        return Err(wrong());
-    }
-    // What is not a TOML value is meant as a string: `data.partition=iid,shards` needs no quotes.
-    let word = |value: &String| match format!("value = {value}").parse::<toml::Table>() {
-        Ok(table) if table.len() == 1 => value.clone(),
-        _ => toml::Value::String(value.clone()).to_string(),
-    };
-    let values: Vec<String> = values.iter().map(word).collect();
-    Ok(format!("sweep.{}=[{}]", key.trim(), values.join(", ")))
-}
-
-/// The parts between commas, but for those in brackets or quotes.
-fn split(text: &str) -> Vec<&str> {
-    let (mut parts, mut start, mut depth, mut quote) = (Vec::new(), 0, 0, None);
-    for (at, letter) in text.char_indices() {
-        match (quote, letter) {
-            (Some(open), letter) if open == letter => quote = None,
-            (Some(_), _) => {}
-            (None, '"' | '\'') => quote = Some(letter),
-            (None, '[' | '{') => depth += 1,
-            (None, ']' | '}') => depth -= 1,
-            (None, ',') if depth == 0 => {
-                parts.push(&text[start..at]);
-                start = at + 1;
-            }
-            _ => {}
-        }
-    }
-    parts.push(&text[start..]);
-    parts
-}
-
 /// Makes the tasks of a scenario.
 type MakeTasks<'a> = &'a dyn Fn(&Scenario) -> Result<Box<dyn Tasks>, Error>;
 
@@ -156,24 +117,4 @@ fn separable(summary: &SweepSummary, measure: &str) -> String {
 fn capital(words: &str) -> String {
     let mut letters = words.chars();
     letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn values_are_separated_by_commas_outside_of_brackets_and_quotes() {
-        for (text, expected) in [
-            ("network.loss=0,10,20", "sweep.network.loss=[0, 10, 20]"),
-            ("data.partition=iid,shards", r#"sweep.data.partition=["iid", "shards"]"#),
-            ("training.local_steps=5,[1,9]", "sweep.training.local_steps=[5, [1,9]]"),
-            (r#"a="x,y",'z'"#, r#"sweep.a=["x,y", 'z']"#),
-        ] {
-            assert_eq!(assignment(text).unwrap(), expected);
-        }
-        for wrong in ["rounds", "=1,2", "rounds=", "rounds=1,,2"] {
-            assert!(assignment(wrong).unwrap_err().contains("expected KEY=V1,V2"), "{wrong}");
-        }
-    }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::{Finished, Lock, ScenarioFile, last_round, metrics};
+use super::{Finished, Lock, ScenarioFile, last_round, metrics, open_plain};
 use crate::Error;
 use crate::comparison::RunId;
 
@@ -53,7 +53,7 @@ pub fn list(out: &Path) -> Result<Vec<Standing>, Error> {
     let mut runs = general.map_or_else(Vec::new, |general| general.runs());
     let others: Vec<RunId> = found(out)?.into_iter().filter(|run| !runs.contains(run)).collect();
     runs.extend(others);
-    Ok(runs.into_iter().map(|run| standing(out, run, &|path| File::open(path))).collect())
+    Ok(runs.into_iter().map(|run| standing(out, run, &open_plain)).collect())
 }
 
 /// The runs that a folder has, begun or finished, by scheme and seed.

@@ -54,15 +54,25 @@ impl Lock {
 
     /// Waits for the lock of that file.
     pub(crate) fn wait(path: &Path) -> Result<Self, Error> {
-        let file = File::options().create(true).truncate(false).write(true).open(path);
-        let file = file.map_err(Error::io(path))?;
+        let file = Self::open(path)?;
         file.lock().map_err(Error::io(path))?;
         Ok(Self(file))
     }
 
-    fn try_take(path: &Path) -> Result<Option<Self>, Error> {
+    fn open(path: &Path) -> Result<File, Error> {
+        // To open a named pipe is to wait for whoever reads it.
+        if fs::metadata(path).is_ok_and(|data| !data.is_file()) {
+            return Err(Error::folder(
+                path,
+                "is not a plain file; remove it, or choose another --out",
+            ));
+        }
         let file = File::options().create(true).truncate(false).write(true).open(path);
-        let file = file.map_err(Error::io(path))?;
+        file.map_err(Error::io(path))
+    }
+
+    fn try_take(path: &Path) -> Result<Option<Self>, Error> {
+        let file = Self::open(path)?;
         let mut locked = file.try_lock();
         for _ in 0..LOOKS {
             if !matches!(locked, Err(fs::TryLockError::WouldBlock)) {

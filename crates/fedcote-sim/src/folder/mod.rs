@@ -26,8 +26,8 @@ mod seals;
 mod tail;
 mod writer;
 
-use std::fs;
-use std::io::ErrorKind;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
@@ -43,17 +43,29 @@ pub use lock::Lock;
 pub(crate) use metrics::kept;
 pub use metrics::{Diverged, Line, MetricsWriter, Rounds};
 pub(crate) use record::summarise_ended;
-pub use record::{Overview, Recorded, read_summary, summarise};
+pub use record::{Overview, Recorded, parse_summary, read_summary, summarise};
 pub use run::RunFolder;
 pub use scenario_file::ScenarioFile;
 pub use seals::Seals;
-pub(crate) use seals::{Sum, checksum};
+pub(crate) use seals::{Sum, checksum, sealed};
 pub use tail::{News, Tail, last_round};
 pub(crate) use writer::RunWriter;
 
+/// Opens a file. Anything else, a named pipe say, could make the reader wait for ever.
+fn open_plain(path: &Path) -> io::Result<File> {
+    if fs::metadata(path)?.is_file() {
+        return File::open(path);
+    }
+    Err(io::Error::new(ErrorKind::InvalidInput, "is not a plain file; remove it"))
+}
+
 /// The bytes of a file that may be missing.
 fn optional(path: &Path) -> Result<Option<Vec<u8>>, Error> {
-    match fs::read(path) {
+    let read = |mut file: File| {
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map(|_| bytes)
+    };
+    match open_plain(path).and_then(read) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(Error::io(path)(error)),

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use toml::Table;
 
+use super::seals::is_intact;
 use super::{
     Clients, Finished, Rounds, ScenarioFile, Standing, State, damaged, list, metrics, scenario_file,
 };
@@ -200,7 +201,17 @@ fn sum_up(out: &Path, counts: impl Fn(State) -> bool) -> Result<(Summary, Overvi
 /// Reads `summary.json` of a comparison, if it is there.
 pub fn read_summary(out: &Path) -> Result<Option<Summary>, Error> {
     let path = out.join("summary.json");
-    optional(&path)?.map(|bytes| parse(&path, &bytes)).transpose()
+    optional(&path)?.map(|bytes| parse_summary(&path, &bytes)).transpose()
+}
+
+/// Understands the contents of `summary.json`, which must be as they were written.
+pub fn parse_summary(path: &Path, bytes: &[u8]) -> Result<Summary, Error> {
+    let summary = parse(path, bytes)?;
+    if str::from_utf8(bytes).is_ok_and(is_intact) {
+        return Ok(summary);
+    }
+    let reason = "is damaged or was altered (its checksum does not match); `fedcote run --resume --out DIR` writes it anew";
+    Err(Error::Damaged { path: path.to_owned(), line: None, reason: reason.into() })
 }
 
 /// What the `config.toml` of a run says at its top, and the version that wrote it.

@@ -1,7 +1,7 @@
 //! `scenario.toml`: the resolved scenario of a comparison, and the command that began it.
 
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read};
 use std::path::{Component, Path};
 
 use serde::Deserialize;
@@ -9,6 +9,7 @@ use toml::{Table, Value};
 
 use crate::Error;
 use crate::scenario::{General, Scenario};
+use crate::scheme::Schemes;
 
 /// `scenario.toml` as it is in a folder. It is understood as far as it can be: other versions may know other keys.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,7 +30,11 @@ impl ScenarioFile {
     /// Reads the file in the folder of a comparison, if it is there.
     pub fn read(out: &Path) -> Result<Option<Self>, Error> {
         let path = out.join(Self::FILE);
-        match fs::read_to_string(&path) {
+        let read = |mut file: fs::File| {
+            let mut text = String::new();
+            file.read_to_string(&mut text).map(|_| text)
+        };
+        match super::open_plain(&path).and_then(read) {
             Ok(text) => Ok(Some(Self::parse(&text))),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) if error.kind() == ErrorKind::InvalidData => {
@@ -60,9 +65,17 @@ impl ScenarioFile {
 
     /// Whether a scheme is there for reference only: it meets no failures of the network.
     pub fn is_reference(&self, scheme: &str) -> bool {
+        self.schemes().resolve(scheme).is_ok_and(|scheme| scheme.is_reference())
+    }
+
+    /// Whether the server keeps every client's latest update under a scheme.
+    pub fn keeps_updates(&self, scheme: &str) -> bool {
+        self.schemes().resolve(scheme).is_ok_and(|scheme| scheme.aggregation.keeps_updates())
+    }
+
+    fn schemes(&self) -> Schemes {
         let scenario = Scenario::parse(Self::FILE, &self.text, &[], Path::new("."));
-        let schemes = scenario.map(|scenario| scenario.schemes).unwrap_or_default();
-        schemes.resolve(scheme).is_ok_and(|scheme| scheme.is_reference())
+        scenario.map(|scenario| scenario.schemes).unwrap_or_default()
     }
 
     /// Writes the file: the scenario with absolute paths, below the command that began the comparison.

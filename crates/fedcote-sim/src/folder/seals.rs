@@ -92,3 +92,42 @@ pub fn checksum(bytes: &[u8]) -> String {
     sum.add(bytes);
     sum.text()
 }
+
+/// Where the checksum stands in a JSON text, and what stands there while it is worked out.
+const MARK: &str = "\"checksum\": \"";
+const BLANK: &str = "0000000000000000";
+
+/// A JSON object, written over several lines, with a last field `checksum`, that of the text with zeros in its place.
+pub fn sealed(object: &str) -> String {
+    let open = object.trim_end().strip_suffix('}').unwrap_or(object).trim_end();
+    let text = |sum: &str| format!("{open},\n  {MARK}{sum}\"\n}}");
+    text(&checksum(text(BLANK).as_bytes()))
+}
+
+/// Whether a text is as [`sealed`] wrote it, however its numbers are understood; early versions did not seal.
+pub fn is_intact(text: &str) -> bool {
+    let Some(at) = text.rfind(MARK).map(|at| at + MARK.len()) else { return true };
+    let Some(sum) = text.get(at..at + BLANK.len()) else { return false };
+    checksum(format!("{}{BLANK}{}", &text[..at], &text[at + BLANK.len()..]).as_bytes()) == sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sealed_object_tells_every_change() {
+        let text = sealed("{\n  \"a\": 0.25\n}");
+        assert!(is_intact(&text) && is_intact("{\n  \"a\": 0.25\n}"));
+        let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!((&value["a"], value["checksum"].as_str().unwrap().len()), (&0.25.into(), 16));
+        for at in 0..text.len() {
+            let mut bytes = text.clone().into_bytes();
+            bytes[at] ^= 1;
+            let other = String::from_utf8(bytes).unwrap();
+            // What no longer has the field is no summary of this version; JSON or the field's name is broken then.
+            let gone = !other.contains(MARK);
+            assert!(gone || !is_intact(&other), "{at}: {other}");
+        }
+    }
+}

@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 
-use super::checksum;
 use super::metrics::Line;
+use super::{Sum, checksum};
 
 /// No line is longer: it would be one of millions of draws.
 const MOST_LINE: u64 = 64 << 20;
@@ -20,6 +20,8 @@ pub struct Tail {
     round: u32,
     /// Length and checksum of the last line, to see whether the file still has it there.
     last: Option<(u64, String)>,
+    /// The checksum of these lines.
+    sum: Option<Sum>,
     /// The file's length when its next line was found to be too long: nothing is read until the file is shorter.
     endless: Option<u64>,
 }
@@ -86,6 +88,11 @@ impl Tail {
         Ok(news)
     }
 
+    /// The checksum of the lines that were read, to be compared with the one that a finished run has.
+    pub fn checksum(&self) -> String {
+        self.sum.unwrap_or_else(Sum::new).text()
+    }
+
     fn reader<'a>(&self, mut file: &'a File) -> io::Result<BufReader<&'a File>> {
         file.seek(SeekFrom::Start(self.bytes))?;
         Ok(BufReader::new(file))
@@ -95,6 +102,7 @@ impl Tail {
     fn pass(&mut self, line: &[u8]) {
         self.bytes += line.len() as u64;
         self.lines += 1;
+        self.sum.get_or_insert_with(Sum::new).add(line);
         self.last = Some((line.len() as u64, checksum(line)));
     }
 
@@ -138,6 +146,10 @@ pub fn last_round(mut file: &File) -> io::Result<u32> {
         file.seek(SeekFrom::Start(length.saturating_sub(window)))?;
         file.take(window).read_to_end(&mut bytes)?;
         let all = window >= length;
+        // A sparse file is as long as it says and holds nothing.
+        if bytes.contains(&0) {
+            break;
+        }
         // The first piece may be the rest of a line.
         let lines = bytes.split_inclusive(|&byte| byte == b'\n').skip(usize::from(!all));
         let whole: Vec<&[u8]> = lines.filter(|line| line.ends_with(b"\n")).collect();
