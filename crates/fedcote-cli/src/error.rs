@@ -38,6 +38,8 @@ impl fmt::Display for Error {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (Self::Request(reason) | Self::Work(reason) | Self::Interrupted(reason)) = self;
         // One line, whatever a library put into its message.
-        formatter.write_str(&reason.split_whitespace().collect::<Vec<_>>().join(" "))
+        let line = reason.split_whitespace().collect::<Vec<_>>().join(" ");
+        // Files and names may hold what a terminal takes for commands.
+        formatter.write_str(&crate::output::visible(&line))
     }
 }

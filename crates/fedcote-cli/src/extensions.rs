@@ -44,9 +44,27 @@ pub(crate) struct Session<'a> {
 }
 
 impl Session<'_> {
-    /// The command as typed, with the program's name in place of its path.
+    /// The command as typed, with the program's name in place of its path. It is written into files that others read:
+    /// where the page is, and the token that it asks for, are no part of what repeats the work.
     pub(crate) fn command_line(&self) -> String {
-        fedcote_support::command(&self.words)
+        const PRIVATE: [&str; 4] = ["--token", "--token-file", "--listen", "--host"];
+        let mut words = self.words.iter();
+        let mut kept = Vec::new();
+        while let Some(word) = words.next() {
+            if word == "--" {
+                kept.push(word);
+                kept.extend(words);
+                break;
+            }
+            let flag = word.split_once('=').map_or(word.as_str(), |(flag, _)| flag);
+            match PRIVATE.contains(&flag) {
+                // Its value is the next word, unless it is in this one.
+                true if flag == word => drop(words.next()),
+                true => {}
+                false => kept.push(word),
+            }
+        }
+        fedcote_support::command(kept)
     }
 
     /// The key of a scenario that names code in Python.
@@ -79,6 +97,27 @@ impl Session<'_> {
         match self.extensions.program.as_slice() {
             [] => Ok(vec![std::env::current_exe().map_err(Error::work)?.into()]),
             words => Ok(words.to_vec()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The token used to be written into `scenario.toml`, `summary.json` and the report.
+    #[test]
+    fn the_recorded_command_has_no_token_and_no_address() {
+        for (typed, recorded) in [
+            ("run --serve --token secret-secret-secret x.toml", "fedcote run --serve x.toml"),
+            ("run --token=secret-secret-secret --rounds 3", "fedcote run --rounds 3"),
+            ("run --listen 0.0.0.0:1 --host=lab --token-file t --serve", "fedcote run --serve"),
+            ("run --set rounds=3 -- --token", "fedcote run --set rounds=3 -- --token"),
+            ("run --token", "fedcote run"),
+        ] {
+            let words = typed.split(' ').map(str::to_owned).collect();
+            let session = Session { words, extensions: &Extensions::default() };
+            assert_eq!(session.command_line(), recorded);
         }
     }
 }

@@ -23,6 +23,18 @@ pub fn written(result: io::Result<()>) -> Result<(), Error> {
     }
 }
 
+/// A text without characters that a terminal takes for commands: they are written as Rust writes them.
+pub fn visible(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c.is_control() {
+            true => shown.extend(c.escape_default()),
+            false => shown.push(c),
+        }
+    }
+    shown
+}
+
 /// Prints a text.
 pub fn print(text: &str) -> Result<(), Error> {
     write(|out| out.write_all(text.as_bytes()))

@@ -97,6 +97,7 @@ impl Problem {
             return Ok(None);
         }
         let mut places = vec![None; self.named.len()];
+        let mut empty = None;
         for (at, (name, down)) in self.groups.iter().enumerate() {
             if !(0.0..=1.0).contains(down) {
                 let down = fedcote_support::readable(*down);
@@ -105,7 +106,8 @@ impl Problem {
                 ));
             }
             let Some(&named) = self.named.get(name) else {
-                return Err(format!("groups: no client is in group {name:?}"));
+                empty.get_or_insert(name);
+                continue;
             };
             if places[named].replace(at).is_some() {
                 return Err(format!("groups: {name:?} is given twice"));
@@ -127,6 +129,10 @@ impl Problem {
                 false => fedcote_support::suggestion(name, &known),
             };
             return Err(format!("{id}: group: `{name}` is not known{remedy}"));
+        }
+        // After the clients' own names: a typo there may be why nobody is in the group.
+        if let Some(name) = empty {
+            return Err(format!("groups: no client is in group {name:?}"));
         }
         let down: Vec<f64> = self.groups.iter().map(|(_, down)| *down).collect();
         let of = self.group.iter().map(|group| group.and_then(|group| places[group]));

@@ -1,5 +1,6 @@
 //! `fedcote serve`: the live page.
 
+use std::io::Read;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,6 +23,7 @@ Examples:
   fedcote serve
   fedcote serve results --listen 127.0.0.1:8000
   fedcote serve --listen 0.0.0.0:7878 --host lab.example.org
+  FEDCOTE_TOKEN=$(openssl rand -hex 16) fedcote serve --listen 0.0.0.0:7878
   ssh -L 7878:localhost:7878 lab.example.org     (then open http://localhost:7878 here)
 
 Ctrl-C ends the page; runs started from it save, stop, and can be resumed.
@@ -41,9 +43,13 @@ pub struct Address {
     /// The address of the page; one that others can reach needs a token, which is generated and printed
     #[arg(long, default_value = LISTEN, value_name = "ADDRESS:PORT")]
     listen: String,
-    /// Ask browsers for this token (16 characters or more)
+    /// Ask browsers for this token (16 characters or more); other users of this machine may see it, unlike the
+    /// environment variable FEDCOTE_TOKEN, which is taken without it, and --token-file
     #[arg(long, value_name = "TOKEN")]
     token: Option<String>,
+    /// Ask browsers for the token that is the first line of this file
+    #[arg(long, value_name = "FILE", conflicts_with = "token")]
+    token_file: Option<PathBuf>,
     /// A host name under which browsers may reach this machine (may be repeated)
     #[arg(long, value_name = "NAME", value_parser = crate::arguments::host)]
     host: Vec<String>,
@@ -51,10 +57,37 @@ pub struct Address {
 
 const LISTEN: &str = "127.0.0.1:7878";
 
+/// The environment variable that holds the token where no flag does.
+const TOKEN: &str = "FEDCOTE_TOKEN";
+
+/// A token is short: more of a file is not read.
+const MOST_TOKEN: u64 = 4096;
+
 impl Address {
     /// Whether the user said anything.
     pub fn is_given(&self) -> bool {
-        self.listen != LISTEN || self.token.is_some() || !self.host.is_empty()
+        let token = self.token.is_some() || self.token_file.is_some();
+        self.listen != LISTEN || token || !self.host.is_empty()
+    }
+
+    /// The token that the user gave: by flag, by file, or by the environment.
+    fn token(&self) -> Result<Option<String>, Error> {
+        let (token, place) = match (&self.token, &self.token_file, std::env::var(TOKEN)) {
+            (Some(token), ..) => (token.clone(), "--token".to_owned()),
+            (None, Some(path), _) => {
+                let place = format!("--token-file {}", path.display());
+                let wrong =
+                    |reason: &dyn std::fmt::Display| Error::request(format!("{place}: {reason}"));
+                let mut text = String::new();
+                let file = std::fs::File::open(path).map_err(|error| wrong(&error))?;
+                file.take(MOST_TOKEN).read_to_string(&mut text).map_err(|error| wrong(&error))?;
+                (text.lines().next().unwrap_or_default().trim().to_owned(), place)
+            }
+            (None, None, Ok(token)) if !token.is_empty() => (token, TOKEN.to_owned()),
+            _ => return Ok(None),
+        };
+        Guard::check_token(&token).map_err(|error| Error::request(format!("{place}: {error}")))?;
+        Ok(Some(token))
     }
 
     /// Serves the runs in a folder. The address to open comes with it.
@@ -71,11 +104,8 @@ impl Address {
             _ => wrong(error.to_string()),
         })?;
         let port = listener.local_addr().map_err(Error::work)?.port();
-        let token = match &self.token {
-            Some(token) => {
-                Guard::check_token(token).map_err(explain)?;
-                Some(token.clone())
-            }
+        let token = match self.token()? {
+            Some(token) => Some(token),
             None if address.ip().is_loopback() => None,
             None => Some(Guard::random_token().map_err(explain)?),
         };
@@ -121,8 +151,11 @@ impl Page {
         }
         match self.site.stop_runs(PATIENCE) {
             0 => Ok(()),
-            left => {
-                Err(Error::work(format!("{left} runs are still saving; they stop by themselves")))
+            ended => {
+                let runs = if ended == 1 { "1 run".to_owned() } else { format!("{ended} runs") };
+                let reason = format!("did not stop within {} s", PATIENCE.as_secs());
+                let remedy = "ended at once; resume goes on from the last checkpoint";
+                Err(Error::work(format!("{runs} {reason}: {remedy}")))
             }
         }
     }

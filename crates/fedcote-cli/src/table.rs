@@ -29,7 +29,9 @@ impl Table {
 
     /// Adds a row; cells that are missing are empty, cells too many are dropped.
     pub fn push(&mut self, cells: impl IntoIterator<Item = String>) {
-        let mut row: Vec<String> = cells.into_iter().take(self.columns.len()).collect();
+        // Names come from files, and may hold what a terminal takes for commands.
+        let cells = cells.into_iter().take(self.columns.len());
+        let mut row: Vec<String> = cells.map(|cell| crate::output::visible(&cell)).collect();
         row.resize(self.columns.len(), String::new());
         self.rows.push(row);
     }
@@ -87,6 +89,18 @@ pub fn strong(text: &str, bold: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Escape codes in the name of a client used to reach the terminal.
+    #[test]
+    fn names_cannot_command_the_terminal() {
+        let mut table = Table::new([("client", Align::Left)]);
+        table.push(["\x1b]0;owned\x07\x1b[2J\u{9b}31m\nx".to_string()]);
+        let text = table.render(false);
+        assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text:?}");
+        assert_eq!(text.lines().count(), 2);
+        let error = crate::error::Error::request("a\x1b[31m\u{7f}.toml: is\nno scenario");
+        assert_eq!(error.to_string(), "a\\u{1b}[31m\\u{7f}.toml: is no scenario");
+    }
 
     #[test]
     fn columns_are_aligned() {

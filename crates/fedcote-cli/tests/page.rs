@@ -1,82 +1,14 @@
 //! The live page as an enemy sees it: raw requests to the real command.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::process::Command;
 
-struct Server {
-    process: Child,
-    address: String,
-    line: String,
-}
+#[path = "common/server.rs"]
+mod server;
 
-impl Server {
-    fn start(folder: &Path, words: &[&str]) -> Self {
-        let mut process = Command::new(env!("CARGO_BIN_EXE_fedcote"))
-            .arg("serve")
-            .arg(folder)
-            .args(words)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let url = line.trim().rsplit("http://").next().unwrap();
-        let port = url.split('/').next().unwrap().rsplit(':').next().unwrap();
-        let address = format!("127.0.0.1:{port}");
-        Self { process, address, line }
-    }
-
-    fn connect(&self) -> TcpStream {
-        let stream = TcpStream::connect(&self.address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
-        stream
-    }
-
-    /// Sends bytes and reads until the server closes.
-    fn send(&self, request: &[u8]) -> String {
-        let mut stream = self.connect();
-        stream.write_all(request).unwrap();
-        let mut answer = Vec::new();
-        // A server that has refused may close while more is on its way.
-        let _ = stream.read_to_end(&mut answer);
-        String::from_utf8_lossy(&answer).into_owned()
-    }
-
-    fn get(&self, path: &str) -> String {
-        self.get_with(path, "")
-    }
-
-    fn get_with(&self, path: &str, headers: &str) -> String {
-        let host = &self.address;
-        self.send(
-            format!("GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n{headers}\r\n")
-                .as_bytes(),
-        )
-    }
-
-    fn post(&self, path: &str, body: &str, headers: &str) -> String {
-        let (host, length) = (&self.address, body.len());
-        let head = format!(
-            "POST {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\ncontent-length: {length}\r\n"
-        );
-        self.send(format!("{head}{headers}\r\n{body}").as_bytes())
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-fn status(answer: &str) -> u16 {
-    answer.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or(0)
-}
+use server::{Server, status};
 
 const JSON: &str = "content-type: application/json\r\n";
 const LOCAL: [&str; 2] = ["--listen", "127.0.0.1:0"];
@@ -182,7 +114,11 @@ fn other_sites_are_refused() {
     assert_eq!(status(&server.post("/api/playground", question, plain)), 415);
     assert_eq!(status(&server.post("/api/playground", question, "")), 415);
     // Pictures and scripts of other sites do not make this one work; a link does.
-    let from = |mode: &str| format!("sec-fetch-site: cross-site\r\nsec-fetch-mode: {mode}\r\n");
+    let from = |mode: &str| {
+        format!(
+            "sec-fetch-site: cross-site\r\nsec-fetch-mode: {mode}\r\nsec-fetch-dest: document\r\n"
+        )
+    };
     assert_eq!(status(&server.get_with("/api/runs", &from("no-cors"))), 403);
     assert_eq!(status(&server.get_with("/", &from("navigate"))), 200);
     let navigated =

@@ -150,6 +150,16 @@ fn proper(low: f64, high: f64) -> (f64, f64) {
     (low - if low == 0.0 { 0.0 } else { room }, low + room)
 }
 
+/// A range of shares, widened to two points of percent: a narrower one would make noise look like a difference.
+pub fn two_points(low: f64, high: f64) -> (f64, f64) {
+    let span = high - low;
+    if span.is_nan() || span < 0.0 {
+        return (low, high);
+    }
+    let room = (0.02 - span).max(0.0) / 2.0;
+    ((low - room).max(low.min(0.0)), (high + room).min(high.max(1.0)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -221,5 +231,19 @@ mod tests {
                 assert!(!axis.ticks().is_empty() && axis.ticks().len() < 30, "{axis:?}");
             }
         }
+    }
+
+    /// An axis of the report was once zoomed to 0.2 points.
+    #[test]
+    fn shares_are_not_zoomed_into_noise() {
+        let near = |(a, b): (f64, f64), (c, d): (f64, f64)| (a - c).abs() + (b - d).abs() < 1e-12;
+        assert!(near(two_points(0.9, 0.902), (0.891, 0.911)));
+        assert!(near(two_points(0.2, 0.5), (0.2, 0.5)));
+        assert!(near(two_points(0.999, 1.0), (0.9895, 1.0)));
+        assert!(near(two_points(0.0, 0.0), (0.0, 0.01)));
+        assert_eq!(
+            two_points(f64::INFINITY, f64::NEG_INFINITY),
+            (f64::INFINITY, f64::NEG_INFINITY)
+        );
     }
 }

@@ -36,6 +36,8 @@ pub struct Bars {
     pub legend: bool,
     /// A value of the category axis (by position, fractions allowed) to mark, and what it is.
     pub marked: Option<(f64, String)>,
+    /// The categories are clients, of whom a report has more to tell.
+    pub clients: bool,
     /// Height of the whole panel without its legend.
     pub tall: f64,
 }
@@ -54,6 +56,7 @@ impl Bars {
             touching: false,
             legend: true,
             marked: None,
+            clients: false,
             tall: 200.0,
         }
     }
@@ -180,7 +183,8 @@ impl Panel for Bars {
                 .iter()
                 .filter_map(|group| Some(format!("{} {}", group.name, self.write(value(group)?))))
                 .collect();
-            svg.titled("", &format!("{category}: {}", told.join(", ")), |svg| {
+            let title = format!("{category}: {}", told.join(", "));
+            let draw = |svg: &mut Svg| {
                 let mut at = left + gap;
                 for group in &self.groups {
                     let Some(value) = value(group) else {
@@ -208,7 +212,11 @@ impl Panel for Bars {
                     );
                     at += wide;
                 }
-            });
+            };
+            match self.clients {
+                true => svg.client(category, &title, draw),
+                false => svg.titled("", &title, draw),
+            }
             if index % every == 0 && widest < area.width / 3.0 {
                 let middle = left + slot / 2.0;
                 svg.text(middle, inner.bottom() + 16.0, Anchor::Middle, "tick", category);

@@ -1,6 +1,6 @@
 //! One row a scheme: its mean as a dot, its deviation as a whisker. A table that can be seen.
 
-use crate::axis::{Axis, Format};
+use crate::axis::{self, Axis, Format};
 use crate::font;
 use crate::panel::Panel;
 use crate::svg::{Anchor, Area, Svg};
@@ -47,8 +47,9 @@ impl Dots {
             let other = dot.other.filter(|value| value.is_finite()).unwrap_or(dot.mean);
             [dot.mean - dot.deviation, dot.mean + dot.deviation, other]
         });
-        whiskers
-            .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(v), high.max(v)))
+        let (low, high) = whiskers
+            .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(v), high.max(v)));
+        if self.format == Format::Percent { axis::two_points(low, high) } else { (low, high) }
     }
 
     fn write(&self, dot: &Dot) -> String {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use fedcote_sim::RoundReport;
 use fedcote_sim::folder::{Overview, Recorded, ScenarioFile, Standing, read_summary};
 use fedcote_sim::statistics::{Runs, summaries};
-use fedcote_sim::summary::{SchemeSummary, Spread, tail_rounds};
+use fedcote_sim::summary::{SchemeSummary, Spread, Summary, tail_rounds};
 
 pub use fedcote_sim::folder::{Client, Clients};
 
@@ -36,6 +36,8 @@ pub struct Run {
     pub damaged: Vec<String>,
     /// The instruction sets that its finished runs were computed with.
     pub instructions: BTreeSet<String>,
+    /// The day on which its summary, or before there is one its scenario, was written.
+    pub written: Option<String>,
     /// The command that made the run.
     pub command: Option<String>,
     /// The version that made the run.
@@ -71,12 +73,21 @@ impl Run {
         if !path.is_dir() {
             return Err(missing(if path.exists() { "not a folder" } else { "no such folder" }));
         }
-        let file = read_summary(path)?.unwrap_or_default();
+        let mut damaged = Vec::new();
+        let file = match read_summary(path) {
+            Ok(file) => file.unwrap_or_default(),
+            // The runs say what it would say.
+            Err(error @ fedcote_sim::Error::Damaged { .. }) => {
+                damaged.push(error.to_string());
+                Summary::default()
+            }
+            Err(error) => return Err(error.into()),
+        };
         let overview = Overview::read(path)?;
         let rounds = if file.rounds > 0 { file.rounds } else { overview.rounds };
         let target = overview.target_accuracy;
         let (mut recorded_seeds, mut all) = (Vec::new(), Vec::<Runs>::new());
-        let (mut instructions, mut damaged) = (BTreeSet::new(), Vec::new());
+        let mut instructions = BTreeSet::new();
         for name in overview.schemes() {
             let (mut seeds, mut runs) = (Vec::new(), Vec::new());
             for Standing { run, .. } in overview.runs.iter().filter(|s| s.run.scheme == name) {
@@ -84,7 +95,10 @@ impl Run {
                     Ok(Some(recorded)) => recorded,
                     Ok(None) => continue,
                     // What is damaged is left out and told; the rest is as good as it was.
-                    Err(error @ fedcote_sim::Error::Damaged { .. }) => {
+                    Err(
+                        error @ (fedcote_sim::Error::Damaged { .. }
+                        | fedcote_sim::Error::Folder { .. }),
+                    ) => {
                         damaged.push(error.to_string());
                         continue;
                     }
@@ -125,6 +139,11 @@ impl Run {
         let name =
             absolute.file_name().map_or("run".into(), |name| name.to_string_lossy().into_owned());
         let unfinished = overview.missing().count();
+        let written = ["summary.json", ScenarioFile::FILE].iter().find_map(|file| {
+            let time = fs::metadata(path.join(file)).and_then(|data| data.modified()).ok()?;
+            let seconds = time.duration_since(std::time::UNIX_EPOCH).ok()?.as_secs();
+            Some(crate::date(seconds / 86_400))
+        });
         let Overview { scenario, version, .. } = overview;
         let said = |text: String| Some(text).filter(|text| !text.is_empty());
         let begun_by = scenario.as_ref().and_then(|file| file.command.clone());
@@ -139,6 +158,7 @@ impl Run {
             unfinished,
             damaged,
             instructions,
+            written,
             command: said(file.command).or(begun_by),
             version: said(file.version).or(version),
         })

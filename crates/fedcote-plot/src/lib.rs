@@ -15,6 +15,7 @@
 
 pub mod axis;
 pub mod bars;
+mod day;
 pub mod dots;
 mod error;
 pub mod folder;
@@ -31,6 +32,7 @@ pub mod svg;
 pub mod tables;
 pub mod theme;
 
+pub use day::date;
 pub use error::Error;
 #[cfg(feature = "png")]
 pub use png::png;

@@ -1,6 +1,6 @@
 //! Curves over rounds (or any other axis), with bands over seeds and labels at their ends.
 
-use crate::axis::{Axis, Format};
+use crate::axis::{self, Axis, Format};
 use crate::font;
 use crate::panel::{self, Frame, Key, Mark, Panel, Words};
 use crate::svg::{Anchor, Area, Svg};
@@ -91,7 +91,10 @@ impl Lines {
             low = low.min(if self.logarithmic && below <= 0.0 { point.mean } else { below });
             high = high.max(point.mean + if self.bands { point.deviation } else { 0.0 });
         }
-        if self.format == Format::Percent { (low.max(0.0), high.min(1.0)) } else { (low, high) }
+        match self.format {
+            Format::Percent => axis::two_points(low.max(0.0), high.min(1.0)),
+            Format::Number => (low, high),
+        }
     }
 
     fn labelled(&self, width: f64) -> bool {

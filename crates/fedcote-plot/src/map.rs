@@ -230,7 +230,7 @@ fn draw(
             marks::client(svg, client.standard, view.pixel(client.at), radius, &class)
         };
         if shown.len() <= 1000 {
-            svg.titled("", &tooltip(map, client), mark);
+            svg.client(&client.name, &tooltip(map, client), mark);
         } else {
             mark(svg);
         }

@@ -188,6 +188,18 @@ impl Svg {
         self.body.push_str("</g>");
     }
 
+    /// A [`titled`](Self::titled) group that stands for a client of this name: a report shows more when it is clicked.
+    pub fn client(&mut self, id: &str, title: &str, draw: impl FnOnce(&mut Self)) {
+        let _ = write!(
+            self.body,
+            r#"<g data-client="{}"><title>{}</title>"#,
+            Escaped(id),
+            Escaped(title)
+        );
+        draw(self);
+        self.body.push_str("</g>");
+    }
+
     /// The `<svg>` element for a page that carries [`theme::css`] itself.
     pub fn inline(&self) -> String {
         self.element("", Text::element)

@@ -222,13 +222,7 @@ impl Table {
 
     /// Comma-separated values at full precision: a column for each mean and one for its deviation.
     pub fn csv(&self) -> String {
-        let quote = |text: &str| {
-            if text.contains([',', '"', '\n', '\r']) {
-                format!("\"{}\"", text.replace('"', "\"\""))
-            } else {
-                text.to_owned()
-            }
-        };
+        let quote = fedcote_support::csv_field;
         let spreads = |column: usize| {
             self.rows.iter().any(|row| {
                 matches!(row.cells.get(column), Some(Cell::Spread(_) | Cell::Leading(_)))

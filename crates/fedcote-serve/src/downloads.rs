@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::reply::{Body, Refusal, download, whole};
 use crate::root::Root;
+use crate::runs;
 
 /// A file of a run, by its name in the address.
 pub fn get(root: &Root, path: &Path, name: &str, file: &str) -> Result<Response<Body>, Refusal> {
@@ -17,7 +18,7 @@ pub fn get(root: &Root, path: &Path, name: &str, file: &str) -> Result<Response<
         let reason = "this run has links or other things in it that are not plain files";
         return Err(Refusal::new(hyper::StatusCode::FORBIDDEN, reason));
     }
-    if file == "scenario.toml" {
+    if file == crate::runs::file(path) {
         let text = root.read(&path.join(file), crate::runs::MOST_SCENARIO);
         let text = text.ok_or_else(|| Refusal::missing("no such file"))?;
         return Ok(download("text/plain; charset=utf-8", &format!("{name}.toml"), text));
@@ -27,12 +28,28 @@ pub fn get(root: &Root, path: &Path, name: &str, file: &str) -> Result<Response<
     if !known && figure.is_none() {
         return Err(Refusal::missing("no such file"));
     }
-    let run = Run::read(path).map_err(|error| Refusal::missing(&error.to_string()))?;
     let csv = "text/csv; charset=utf-8";
+    let saved = format!("{name}-{file}");
+    if fedcote_sim::sweep::is_sweep(path) {
+        let summary = report::sweep::read(path);
+        let summary = summary.map_err(|error| Refusal::missing(&error.to_string()))?;
+        return match figure {
+            None if file == "report.html" => {
+                Ok(whole("text/html; charset=utf-8", report::sweep::html(name, &summary)))
+            }
+            None => Ok(download(csv, &saved, summary.to_csv())),
+            Some(id) => {
+                let found = report::sweep::figures(&summary).into_iter().find(|f| f.id == id);
+                let found = found.ok_or_else(|| Refusal::missing("no such figure"))?;
+                Ok(download("image/svg+xml", &saved, found.wide.document()))
+            }
+        };
+    }
+    runs::refuse_huge(root, path)?;
+    let run = Run::read(path).map_err(|error| Refusal::missing(&error.to_string()))?;
     if file == "report.html" {
         return Ok(whole("text/html; charset=utf-8", report::html(&[run])));
     }
-    let saved = format!("{name}-{file}");
     match figure {
         None if file == "summary.csv" => Ok(download(csv, &saved, report::table(&[run]).csv())),
         None => Ok(download(csv, &saved, rounds(&run))),
@@ -49,13 +66,15 @@ pub fn series(root: &Root, path: &Path) -> Result<Value, Refusal> {
     if !root.is_plain(path) {
         return Err(Refusal::new(hyper::StatusCode::FORBIDDEN, "this run is not plain files"));
     }
+    runs::refuse_huge(root, path)?;
     let run = Run::read(path).map_err(|error| Refusal::missing(&error.to_string()))?;
     Ok(report::series(&[run]))
 }
 
 /// The names of the figures that a run has.
 pub fn figures(root: &Root, path: &Path) -> Vec<&'static str> {
-    let run = root.is_plain(path).then(|| Run::read(path).ok()).flatten();
+    let readable = root.is_plain(path) && runs::refuse_huge(root, path).is_ok();
+    let run = readable.then(|| Run::read(path).ok()).flatten();
     run.map_or_else(Vec::new, |run| report::figures(&run).iter().map(|figure| figure.id).collect())
 }
 
@@ -72,7 +91,7 @@ fn rounds(run: &Run) -> String {
                 let _ = writeln!(
                     text,
                     "{},{},{},{},{},{},{},{},{},{},{}",
-                    scheme.name,
+                    fedcote_support::csv_field(&scheme.name),
                     seed.seed,
                     round.round,
                     round.draws(),

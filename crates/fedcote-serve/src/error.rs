@@ -22,7 +22,7 @@ pub enum Error {
         reason: String,
     },
     /// The token is no use.
-    #[error("--token: {0}")]
+    #[error("{0}")]
     Token(&'static str),
     /// The system refused something.
     #[error("{0}")]

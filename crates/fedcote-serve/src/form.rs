@@ -6,7 +6,7 @@ use std::path::Path;
 use fedcote_sim::Scenario;
 use fedcote_sim::comparison::Seeds;
 use fedcote_sim::folder::ScenarioFile;
-use fedcote_sim::scenario::{PRESETS, Preset};
+use fedcote_sim::scenario::{LocalSteps, PRESETS, Preset, Selected};
 use fedcote_sim::scheme::NAMED;
 use hyper::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::reply::Refusal;
 use crate::root::{self, Root};
-use crate::runs::MOST_SCENARIO;
+use crate::runs::{self, MOST_SCENARIO};
 
 /// The settings that the form has. None of them is a path.
 pub const SETTINGS: [&str; 17] = [
@@ -38,7 +38,13 @@ pub const SETTINGS: [&str; 17] = [
 ];
 
 /// The most that the page starts: beyond it a command is the better place.
-const MOST: [(&str, f64); 3] = [("clients", 100_000.0), ("rounds", 100_000.0), ("selected", 1e6)];
+const MOST: [(&str, u64); 5] = [
+    ("clients", 100_000),
+    ("rounds", 100_000),
+    ("selected", 1_000_000),
+    ("training.local_steps", 100_000),
+    ("training.batch", 100_000),
+];
 
 /// What the form sends.
 #[derive(Debug, Serialize, Deserialize)]
@@ -55,6 +61,9 @@ pub struct Form {
     /// Settings that differ from the preset's, or that run's.
     #[serde(default)]
     pub settings: BTreeMap<String, String>,
+    /// Settings to sweep, each as `fedcote run --sweep` has it: `KEY=V1,V2,…`.
+    #[serde(default)]
+    pub sweep: Vec<String>,
 }
 
 impl Form {
@@ -72,9 +81,9 @@ impl Form {
         }
         let (text, base) = match &self.like {
             Some(like) => {
-                let run =
-                    root.run(like).ok_or_else(|| wrong("preset", format!("no run `{like}`")))?;
-                let text = root.read(&run.join(ScenarioFile::FILE), MOST_SCENARIO);
+                let run = root.sweep(like).or_else(|| root.run(like));
+                let run = run.ok_or_else(|| wrong("preset", format!("no run `{like}`")))?;
+                let text = root.read(&run.join(runs::file(&run)), MOST_SCENARIO);
                 (text.ok_or_else(|| wrong("preset", format!("`{like}` cannot be read")))?, run)
             }
             None => {
@@ -92,14 +101,6 @@ impl Form {
             if value.len() > 1000 || value.chars().any(char::is_control) {
                 return Err(wrong(key, format!("{key}: expected one short line")));
             }
-            let most = MOST.iter().find(|(bounded, _)| bounded == key);
-            if let (Some((_, most)), Ok(number)) = (most, value.trim().parse::<f64>())
-                && number > *most
-            {
-                let reason =
-                    format!("{key}: at most {most} from the page; `fedcote run` has no such limit");
-                return Err(wrong(key, reason));
-            }
         }
         let mut overrides = Vec::new();
         for (key, value) in &self.settings {
@@ -116,47 +117,115 @@ impl Form {
             };
             overrides.push(format!("{key}={value}"));
         }
-        let scenario = Scenario::parse(&self.origin(), &text, &overrides, &base);
+        let mut lines = Vec::new();
+        for line in &self.sweep {
+            if line.len() > 1000 || line.chars().any(char::is_control) {
+                return Err(wrong("sweep", "expected a short line for each key".into()));
+            }
+            let assignment = fedcote_sim::scenario::sweep_assignment(line);
+            lines.push(assignment.map_err(|reason| wrong("sweep", reason))?);
+            let key = line.split('=').next().unwrap_or_default().trim();
+            if !SETTINGS.contains(&key) {
+                let reason = format!("{key} cannot be swept here; write a scenario file");
+                return Err(wrong("sweep", reason));
+            }
+        }
+        let set = overrides.clone();
+        overrides.extend(lines);
+        let scenario = Scenario::parse(&self.origin(root), &text, &overrides, &base);
         let scenario = scenario.map_err(|error| match error {
             fedcote_sim::Error::Scenario { place, reason } => {
+                if place.starts_with("--sweep ") || place.starts_with("sweep") {
+                    return wrong("sweep", format!("{place}: {reason}"));
+                }
                 let key = place.strip_prefix("--set ").unwrap_or(&place);
                 let key = key.split('=').next().unwrap_or(key).to_owned();
                 wrong(&key, format!("{key}: {reason}"))
             }
             other => wrong("preset", other.to_string()),
         })?;
-        let runs = scenario.general.schemes.len() * scenario.general.seeds.len();
-        if runs > 500 {
-            return Err(wrong(
-                "seeds",
-                format!("{runs} runs (schemes × seeds); at most 500 from the page"),
-            ));
+        // Of what was understood, however it is spelt, and wherever it comes from.
+        let points = scenario.sweep.points.iter().map(|point| (&point.scenario, true));
+        for (scenario, is_swept) in std::iter::once((&scenario, false)).chain(points) {
+            for (key, most) in MOST {
+                if asked(scenario, key) > most {
+                    let remedy = "`fedcote run` has no such limit";
+                    let reason = format!("{key}: at most {most} from the page; {remedy}");
+                    return Err(wrong(if is_swept { "sweep" } else { key }, reason));
+                }
+            }
         }
-        Ok((scenario, overrides))
+        let swept = |axis: &fedcote_sim::scenario::Axis| {
+            self.sweep.iter().any(|line| line.split('=').next().map(str::trim) == Some(&axis.key))
+        };
+        if let Some(axis) = scenario.sweep.axes.iter().find(|axis| !swept(axis)) {
+            let reason =
+                format!("{} is swept by what this begins from and must be here, too", axis.key);
+            return Err(wrong("sweep", reason));
+        }
+        let each = scenario.general.schemes.len() * scenario.general.seeds.len();
+        let (runs, field) = match scenario.sweep.is_empty() {
+            true => (each, "seeds"),
+            false => (fedcote_sim::sweep::runs(&scenario), "sweep"),
+        };
+        if runs > 500 {
+            let reason =
+                format!("{runs} runs (combinations × schemes × seeds); at most 500 from the page");
+            return Err(wrong(field, reason));
+        }
+        Ok((scenario, set))
     }
 
     /// What it begins from, in a word.
-    pub fn origin(&self) -> String {
+    pub fn origin(&self, root: &Root) -> String {
         match &self.like {
+            Some(like) if root.sweep(like).is_some() => {
+                format!("{like}/{}", fedcote_sim::sweep::FILE)
+            }
             Some(like) => format!("{like}/{}", ScenarioFile::FILE),
             None => self.preset.clone(),
         }
     }
 }
 
+/// How much a scenario asks for of what the page bounds.
+fn asked(scenario: &Scenario, key: &str) -> u64 {
+    let general = &scenario.general;
+    match key {
+        "clients" => general.clients as u64,
+        "rounds" => general.rounds.into(),
+        "selected" => match general.selected {
+            Selected::Number(draws) => draws,
+            Selected::Everyone(_) => general.clients as u64,
+        },
+        "training.local_steps" => match scenario.training.local_steps {
+            LocalSteps::Same(steps) | LocalSteps::Range([_, steps]) => steps.into(),
+        },
+        _ => scenario.training.batch as u64,
+    }
+}
+
 /// What the form shows of a run that it begins from.
 pub fn like(root: &Root, run: &Path, name: &str) -> Result<Value, Refusal> {
-    let text = root.read(&run.join(ScenarioFile::FILE), MOST_SCENARIO);
+    let file = runs::file(run);
+    let text = root.read(&run.join(file), MOST_SCENARIO);
     let text = text.ok_or_else(|| Refusal::missing("its scenario cannot be read"))?;
-    let scenario = Scenario::parse(ScenarioFile::FILE, &text, &[], run);
+    let scenario = Scenario::parse(file, &text, &[], run);
     let scenario = scenario.map_err(|error| {
         Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, format!("{name}: {error}"))
     })?;
     let summary = format!("The scenario of {name}, with all that the form does not show");
-    let settings = settings(scenario);
-    Ok(
-        json!({ "name": format!("like {name}"), "like": name, "summary": summary, "settings": settings }),
-    )
+    let line = |axis: &fedcote_sim::scenario::Axis| {
+        let values: Vec<String> = axis.values.iter().map(ToString::to_string).collect();
+        format!("{}={}", axis.key, values.join(","))
+    };
+    let sweep: Vec<String> = scenario.sweep.axes.iter().map(line).collect();
+    let mut settings = settings(scenario);
+    // What is swept has no one value.
+    settings.retain(|key, _| !sweep.iter().any(|line| line.starts_with(&format!("{key}="))));
+    Ok(json!({
+        "name": format!("like {name}"), "like": name, "summary": summary, "settings": settings, "sweep": sweep,
+    }))
 }
 
 /// The values of a scenario that the form has.
@@ -200,6 +269,7 @@ mod tests {
             preset: "quickstart".into(),
             like: None,
             settings: settings.iter().map(own).collect(),
+            sweep: Vec::new(),
         }
     }
 
@@ -242,6 +312,13 @@ mod tests {
             ("seeds", "5-1", "starts after its end"),
             ("training.rate", "-1", "positive"),
             ("clients", "1000000", "at most 100000 from the page"),
+            // Other spellings of numbers used to pass.
+            ("rounds", "4_000_000_000", "at most 100000 from the page"),
+            ("rounds", "0x3b9aca00", "at most 100000 from the page"),
+            ("selected", "0b1000000000000000000000", "at most 1000000 from the page"),
+            ("training.local_steps", "4294967295", "at most 100000 from the page"),
+            ("training.local_steps", "[1, 0o777777777]", "at most 100000 from the page"),
+            ("training.batch", "+9_000_000", "at most 100000 from the page"),
             ("data.folder", "/etc", "cannot be set here"),
             ("network.mobility", "swim", "is not known"),
         ] {
@@ -254,6 +331,50 @@ mod tests {
         let bad = Form { preset: "/etc/passwd".into(), ..form(&[]) };
         assert_eq!(bad.check(&root).unwrap_err().field.as_deref(), Some("preset"));
         assert_eq!(form(&[("rounds", "7")]).check(&root).unwrap().1, ["rounds=7"]);
+    }
+
+    #[test]
+    fn sweeps_are_written_as_on_the_command_line() {
+        let (folder, root) = root();
+        let swept = |lines: &[&str]| Form {
+            sweep: lines.iter().map(|line| (*line).to_owned()).collect(),
+            ..form(&[])
+        };
+        let good = swept(&["training.rate=0.05,0.1", "data.partition=iid,shards"]);
+        let (scenario, set) = good.check(&root).unwrap();
+        assert_eq!((scenario.sweep.points.len(), set.len()), (4, 0));
+        for (line, reason) in [
+            ("training.rate", "expected KEY=V1,V2"),
+            ("training.rate=-1,2", "positive"),
+            ("data.folder=/etc,/tmp", "cannot be swept here"),
+            ("seeds=1,2", "is no setting to sweep"),
+            ("rounds=5,1000000", "at most 100000 from the page"),
+            (
+                "clients=1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31,32,33,34,35,36",
+                "at most 500",
+            ),
+        ] {
+            let refusal = swept(&[line]).check(&root).unwrap_err();
+            assert_eq!(refusal.field.as_deref(), Some("sweep"), "{line}: {}", refusal.reason);
+            assert!(refusal.reason.contains(reason), "{line}: {}", refusal.reason);
+        }
+        // Begun from a sweep, its keys are in the form and stay.
+        let path = folder.path().join("swept");
+        std::fs::create_dir(&path).unwrap();
+        fedcote_sim::sweep::begin(&scenario, &path, "fedcote run").unwrap();
+        let shown = like(&root, &path, "swept").unwrap();
+        let lines: Vec<String> = serde_json::from_value(shown["sweep"].clone()).unwrap();
+        assert_eq!(lines.len(), 2, "{lines:?}");
+        assert!(shown["settings"].get("training.rate").is_none());
+        let again = |lines: &[String]| Form {
+            preset: String::new(),
+            like: Some("swept".into()),
+            sweep: lines.to_vec(),
+            ..form(&[])
+        };
+        assert_eq!(again(&lines).check(&root).unwrap().0.sweep.points.len(), 4);
+        let refusal = again(&lines[..1]).check(&root).unwrap_err();
+        assert!(refusal.reason.contains("must be here, too"), "{}", refusal.reason);
     }
 
     #[test]

@@ -45,6 +45,7 @@ impl Guard {
         &self,
         method: &Method,
         headers: &HeaderMap,
+        path: &str,
         query: &str,
     ) -> Result<Pass, Refusal> {
         let refuse = |reason: &str| Err(Refusal::new(StatusCode::FORBIDDEN, reason));
@@ -56,8 +57,13 @@ impl Guard {
         let reads = matches!(*method, Method::GET | Method::HEAD);
         match fetch("sec-fetch-site") {
             None | Some(b"same-origin" | b"none") => {}
-            // A link from elsewhere may be followed; anything else from there is none of its business.
-            Some(_) if reads && fetch("sec-fetch-mode") == Some(b"navigate") => {}
+            // A link from elsewhere to a page may be followed; anything else from there, a frame that makes this
+            // machine work for instance, is none of its business.
+            Some(_)
+                if reads
+                    && fetch("sec-fetch-mode") == Some(b"navigate")
+                    && fetch("sec-fetch-dest") == Some(b"document")
+                    && is_page(path) => {}
             Some(_) => return refuse("this request comes from another site"),
         }
         if !reads {
@@ -121,6 +127,16 @@ impl Guard {
                 "a token is needed: open the address that `fedcote serve` printed",
             )),
         }
+    }
+}
+
+/// Whether an address is that of a page, not of data or of something to save.
+fn is_page(path: &str) -> bool {
+    let mut parts = path.trim_start_matches('/').split('/');
+    match parts.next() {
+        Some("api") => false,
+        Some("runs") => parts.count() < 2,
+        _ => true,
     }
 }
 

@@ -36,6 +36,7 @@ mod routes;
 mod runs;
 mod server;
 mod site;
+mod sweeps;
 mod tail;
 
 pub use children::INTERRUPTED;

@@ -9,7 +9,7 @@ use hyper::body::Bytes;
 use tokio::sync::watch;
 
 /// The most bytes of events that one answer piece carries.
-const PIECE: usize = 256 * 1024;
+pub const PIECE: usize = 256 * 1024;
 
 /// A log that grows.
 #[derive(Debug)]

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use fedcote_learn::data::SetKind;
 use fedcote_radio::{Kind, Mobility, Network};
 use fedcote_sim::Scenario;
+use hyper::StatusCode;
 use serde_json::{Value, json};
 
 use crate::reply::Refusal;
@@ -29,6 +30,7 @@ struct Known {
     /// Whether the size of the model, hence the failures, are known without the data.
     exact: bool,
     walks: bool,
+    rounds: u32,
 }
 
 impl Networks {
@@ -56,6 +58,8 @@ impl Networks {
     /// x, y, indoors and failure of every client in a round; failure is null where it is not known.
     pub fn places(&self, root: &Root, run: &Path, seed: u64, round: u32) -> Result<Value, Refusal> {
         let Some(known) = self.find(root, run, seed)? else { return Ok(json!([])) };
+        // Rounds that the run does not have are nowhere.
+        let round = round.min(known.rounds);
         let places = known.network.positions(round).into_iter().map(|place| {
             json!([place.x, place.y, place.indoor, known.exact.then_some(place.failure)])
         });
@@ -70,8 +74,12 @@ impl Networks {
         if let Some((_, known)) = kept.iter().find(|(at, _)| *at == key) {
             return Ok(Some(Arc::clone(known)));
         }
+        // What a folder holds may be anything: it is the folder that is at fault then, not the page.
+        let damaged = |error: &dyn std::fmt::Display| {
+            Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string())
+        };
         let scenario =
-            Scenario::parse("scenario.toml", &key.2, &[], run).map_err(Refusal::failed)?;
+            Scenario::parse("scenario.toml", &key.2, &[], run).map_err(|error| damaged(&error))?;
         let clients = scenario.general.clients;
         // A trace has no places, and may be a file elsewhere.
         if scenario.network.kind != Kind::Radio || clients > MOST_CLIENTS {
@@ -79,14 +87,14 @@ impl Networks {
         }
         let exact = matches!(scenario.data.set, SetKind::Mnist | SetKind::Cifar10);
         let parameters = if exact { scenario.model_parameters() } else { Ok(1) };
-        let parameters = parameters.map_err(Refusal::failed)?;
+        let parameters = parameters.map_err(|error| damaged(&error))?;
         // The map is about links; who comes and goes may depend on labels.
         let mut config = scenario.network_of(parameters);
         config.availability = Default::default();
         let network = Network::new(&config, clients, parameters, seed, run);
-        let network = network.map_err(Refusal::failed)?;
+        let network = network.map_err(|error| damaged(&error))?;
         let walks = scenario.network.mobility != Mobility::None;
-        let known = Arc::new(Known { network, exact, walks });
+        let known = Arc::new(Known { network, exact, walks, rounds: scenario.general.rounds });
         kept.truncate(KEPT - 1);
         kept.insert(0, (key, Arc::clone(&known)));
         Ok(Some(known))

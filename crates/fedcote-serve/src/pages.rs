@@ -26,14 +26,13 @@ pub fn get(segments: &[&str]) -> Option<Response<Body>> {
         ["assets", "style.css"] => whole("text/css; charset=utf-8", STYLE.clone()),
         ["compare"] => whole(HTML, include_str!("page/compare.html")),
         ["assets", "compare.js"] => whole(SCRIPT, include_str!("page/compare.js")),
+        ["assets", "sweep.js"] => whole(SCRIPT, include_str!("page/sweep.js")),
         ["assets", "form.js"] => whole(SCRIPT, include_str!("page/form.js")),
         ["assets", "strip.js"] => whole(SCRIPT, include_str!("page/strip.js")),
-        ["assets", "client.js"] => whole(SCRIPT, include_str!("page/client.js")),
         ["assets", "common.js"] => whole(SCRIPT, include_str!("page/common.js")),
         ["assets", "runs.js"] => whole(SCRIPT, include_str!("page/runs.js")),
         ["assets", "live.js"] => whole(SCRIPT, include_str!("page/live.js")),
         ["assets", "state.js"] => whole(SCRIPT, include_str!("page/state.js")),
-        ["assets", "figures.js"] => whole(SCRIPT, include_str!("page/figures.js")),
         ["assets", "map.js"] => whole(SCRIPT, include_str!("page/map.js")),
         ["assets", "playground.js"] => whole(SCRIPT, include_str!("page/playground.js")),
         ["favicon.ico"] => whole("image/svg+xml", include_str!("page/icon.svg")),
@@ -49,6 +48,11 @@ pub fn get(segments: &[&str]) -> Option<Response<Body>> {
 pub fn refusal(reason: &str) -> Bytes {
     let page = include_str!("page/refusal.html");
     page.replace("{reason}", &fedcote_plot::svg::Escaped(reason).to_string()).into()
+}
+
+/// The page of a sweep.
+pub fn sweep() -> Response<Body> {
+    whole(HTML, include_str!("page/sweep.html"))
 }
 
 /// The page of one run.

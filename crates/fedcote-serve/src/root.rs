@@ -40,9 +40,18 @@ impl Root {
         &self.0
     }
 
-    /// The folder of a run that is there.
-    pub fn run(&self, name: &str) -> Option<PathBuf> {
+    /// The folder of a sweep that is there.
+    pub fn sweep(&self, name: &str) -> Option<PathBuf> {
         let path = self.inside(name)?;
+        (path.is_dir() && self.plain_file(&path.join(fedcote_sim::sweep::FILE))).then_some(path)
+    }
+
+    /// The folder of a run that is there: `NAME`, or `SWEEP/NAME` for a combination of a sweep.
+    pub fn run(&self, name: &str) -> Option<PathBuf> {
+        let path = match name.split_once('/') {
+            None => self.inside(name)?,
+            Some((sweep, point)) => self.sweep(sweep).filter(|_| is_name(point))?.join(point),
+        };
         (path.is_dir() && self.plain_file(&path.join("scenario.toml"))).then_some(path)
     }
 
@@ -82,7 +91,8 @@ impl Root {
                 Err(_) => false,
             })
         }
-        plain(run, 2)
+        // The runs of a sweep are one folder further down.
+        plain(run, if fedcote_sim::sweep::is_sweep(run) { 3 } else { 2 })
     }
 
     /// Opens a plain file to read it; what is none is as good as not there.
@@ -151,10 +161,20 @@ mod tests {
         link(&outside.path().join("scenario.toml"), &run.join("summary.json"));
         assert!(root.read(&run.join("summary.json"), 100).is_none());
         assert!(!root.is_plain(&run));
+        // A combination of a sweep is one only in the folder of a sweep, and no link.
+        fs::create_dir(run.join("rate=1")).unwrap();
+        fs::write(run.join("rate=1/scenario.toml"), "rounds = 1").unwrap();
+        assert!(root.run("run/rate=1").is_none());
+        fs::write(run.join("sweep.toml"), "rounds = 1").unwrap();
+        assert!(root.run("run/rate=1").is_some() && root.sweep("run").is_some());
+        link(outside.path(), &run.join("rate=2"));
+        for bad in ["run/rate=2", "run/..", "run/../linked", "run/rate=1/x", "/run", "run/"] {
+            assert!(root.run(bad).is_none(), "{bad}");
+        }
         // A scheme's folder that is a link.
         link(outside.path(), &run.join("fedavg"));
         assert!(root.read(&run.join("fedavg").join("scenario.toml"), 100).is_none());
-        assert!(root.folders(&run).is_empty());
+        assert_eq!(root.folders(&run), ["rate=1"]);
     }
 
     #[test]

@@ -14,9 +14,10 @@ use serde_json::json;
 
 use crate::form::{self, Form};
 use crate::guard::{Pass, welcome};
-use crate::reply::{Body, Refusal, guarded, json, whole};
+use crate::reply::{Body, Held, Refusal, guarded, json, whole};
+use crate::server::Waiting;
 use crate::site::Site;
-use crate::{downloads, pages, playground, runs};
+use crate::{downloads, pages, playground, runs, sweeps};
 
 /// No request of ours has a longer body or address.
 const MOST_BODY: usize = 64 * 1024;
@@ -37,12 +38,17 @@ impl Site {
         let person = accepts.is_some_and(|kinds| kinds.contains("text/html"));
         match self.answer(request).await {
             Ok(response) => guarded(response, report),
-            Err(refusal) if person => {
+            Err(mut refusal) => {
+                // Where the folder is on this machine is nobody's business.
+                let root = format!("{}/", self.root.path().display());
+                refusal.reason = refusal.reason.replace(&root, "");
+                if !person {
+                    return guarded(refusal.into(), false);
+                }
                 let mut page = whole("text/html; charset=utf-8", pages::refusal(&refusal.reason));
                 *page.status_mut() = refusal.status;
                 guarded(page, false)
             }
-            Err(refusal) => guarded(refusal.into(), false),
         }
     }
 
@@ -56,8 +62,9 @@ impl Site {
         if path.len() + query.len() > MOST_ADDRESS {
             return Err(Refusal::new(StatusCode::URI_TOO_LONG, "the address is too long"));
         }
-        let pass = self.guard.check(&head.method, &head.headers, query)?;
+        let pass = self.guard.check(&head.method, &head.headers, path, query)?;
         let segments = segments(path).ok_or_else(|| Refusal::missing("no such page"))?;
+        let segments = self.joined(segments);
         let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
         match head.method {
             Method::GET | Method::HEAD => {
@@ -69,6 +76,8 @@ impl Site {
             }
             Method::POST => {
                 let body = read(&head.headers, body).await?;
+                // Until here it was one that may be slow on purpose.
+                let _busy = head.extensions.get::<Waiting>().map(|waiting| Held::new(&waiting.0));
                 self.post(&segments, &body).await
             }
             _ => Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "only GET and POST")),
@@ -88,12 +97,20 @@ impl Site {
         match *segments {
             ["api", "runs"] => Ok(whole("application/json", self.list().await?)),
             ["api", "choices"] => Ok(json(&self.work(|_| form::choices()).await?)),
+            ["runs", name] if self.root.sweep(name).is_some() => Ok(pages::sweep()),
+            ["api", "runs", name, "sweep"] => {
+                let path =
+                    self.root.sweep(name).ok_or_else(|| Refusal::missing("no such sweep"))?;
+                let name = name.to_owned();
+                let get = move |site: &Site| sweeps::get(&site.root, &path, &name, &site.children);
+                Ok(json(&self.work(get).await??))
+            }
             ["runs", name] => {
                 self.run(name)?;
                 Ok(pages::run())
             }
             ["runs", name, file] => {
-                let (path, name, file) = (self.run(name)?, name.to_owned(), file.to_owned());
+                let (path, name, file) = (self.either(name)?, name.to_owned(), file.to_owned());
                 self.work(move |site| downloads::get(&site.root, &path, &name, &file)).await?
             }
             ["api", "runs", name, "events"] => {
@@ -125,11 +142,11 @@ impl Site {
                 Ok(json(&self.work(move |site| downloads::series(&site.root, &path)).await??))
             }
             ["api", "runs", name, "settings"] => {
-                let path = self.run(name)?;
+                let path = self.either(name)?;
                 Ok(json(&self.work(move |site| runs::settings(&site.root, &path)).await??))
             }
             ["api", "runs", name, "choices"] => {
-                let (path, name) = (self.run(name)?, name.to_owned());
+                let (path, name) = (self.either(name)?, name.to_owned());
                 Ok(json(&self.work(move |site| form::like(&site.root, &path, &name)).await??))
             }
             ["api", "runs", name, "figures"] => {
@@ -160,7 +177,7 @@ impl Site {
                 Ok(response)
             }
             ["api", "runs", name, "stop"] => {
-                self.run(name)?;
+                self.own(name)?;
                 if !self.children.stop(name) {
                     let reason = "this run was not started from this page; stop it where it was started (Ctrl-C)";
                     return Err(Refusal::new(StatusCode::CONFLICT, reason));
@@ -169,7 +186,7 @@ impl Site {
                 Ok(json(&json!({ "stopping": name })))
             }
             ["api", "runs", name, "delete"] => {
-                let (path, name) = (self.run(name)?, name.to_owned());
+                let (path, name) = (self.own(name)?, name.to_owned());
                 self.work(move |site| {
                     if runs::is_running(&site.root, &path) {
                         let reason = "it is running; stop it first";
@@ -182,7 +199,7 @@ impl Site {
                 Ok(json(&json!({ "deleted": true })))
             }
             ["api", "runs", name, "resume"] => {
-                let (path, name) = (self.run(name)?, name.to_owned());
+                let (path, name) = (self.own(name)?, name.to_owned());
                 self.work(move |site| {
                     if runs::is_running(&site.root, &path) {
                         return Err(Refusal::new(StatusCode::CONFLICT, "it is running already"));
@@ -203,7 +220,37 @@ impl Site {
         self.root.run(name).ok_or_else(|| Refusal::missing("no such run"))
     }
 
-    /// Starts a run that the form describes.
+    /// The folder of a run, or a sweep, that is there.
+    fn either(&self, name: &str) -> Result<std::path::PathBuf, Refusal> {
+        self.root.sweep(name).map_or_else(|| self.run(name), Ok)
+    }
+
+    /// The same of one that can be stopped, resumed and deleted by itself.
+    fn own(&self, name: &str) -> Result<std::path::PathBuf, Refusal> {
+        if let Some((sweep, _)) = name.split_once('/') {
+            let reason = format!(
+                "this is one combination of the sweep {sweep}: stop, resume or delete that"
+            );
+            return Err(Refusal::new(StatusCode::CONFLICT, reason));
+        }
+        self.either(name)
+    }
+
+    /// The parts of an address; a combination of a sweep is a run like others, and its two names count as one.
+    fn joined(&self, mut segments: Vec<String>) -> Vec<String> {
+        let at = if segments.first().is_some_and(|first| first == "api") { 2 } else { 1 };
+        if segments.get(at - 1).is_some_and(|word| word == "runs")
+            && let Some([sweep, point]) = segments.get(at..at + 2)
+        {
+            let name = format!("{sweep}/{point}");
+            if self.root.run(&name).is_some() {
+                segments.splice(at..at + 2, [name]);
+            }
+        }
+        segments
+    }
+
+    /// Starts a run, or a sweep, that the form describes.
     fn start(&self, form: &Form) -> Result<(), Refusal> {
         let (scenario, overrides) = form.check(&self.root)?;
         let taken = |reason: String| Refusal {
@@ -220,15 +267,18 @@ impl Site {
             _ => Refusal::failed(error),
         })?;
         // Written at once: it is what the run is begun by, and the run has its page before its process has got so far.
-        let mut words = vec!["run".to_owned(), form.origin()];
+        let mut words = vec!["run".to_owned(), form.origin(&self.root)];
         words.extend(overrides.into_iter().flat_map(|assignment| ["--set".to_owned(), assignment]));
+        words.extend(form.sweep.iter().flat_map(|line| ["--sweep".to_owned(), line.clone()]));
         let command = fedcote_support::command(words);
-        let started = ScenarioFile::write(&path, &scenario, &command)
-            .map_err(Refusal::failed)
-            .and_then(|()| {
-                let started = self.children.resume(&form.name, &path);
-                started.map_err(|reason| Refusal::new(StatusCode::CONFLICT, reason))
-            });
+        let written = match scenario.sweep.is_empty() {
+            true => ScenarioFile::write(&path, &scenario, &command),
+            false => fedcote_sim::sweep::begin(&scenario, &path, &command),
+        };
+        let started = written.map_err(Refusal::failed).and_then(|()| {
+            let started = self.children.resume(&form.name, &path);
+            started.map_err(|reason| Refusal::new(StatusCode::CONFLICT, reason))
+        });
         if started.is_err() {
             // Nothing of it is of use to anybody.
             let _ = std::fs::remove_dir_all(&path);

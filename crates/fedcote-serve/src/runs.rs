@@ -2,29 +2,49 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use fedcote_sim::comparison::RunId;
-use fedcote_sim::folder::{self, Lock, ScenarioFile, Standing, State};
+use fedcote_sim::folder::{self, Clients, Lock, ScenarioFile, Standing, State};
 use fedcote_sim::scenario::General;
-use fedcote_sim::summary::{Spread, Summary};
+use fedcote_sim::summary::Spread;
+use hyper::StatusCode;
 use serde::Serialize;
 use toml::Table;
 
 use crate::children::Children;
 use crate::reply::Refusal;
 use crate::root::Root;
+use crate::sweeps;
 
 /// No scenario is longer.
 pub const MOST_SCENARIO: u64 = 1 << 20;
+/// No comparison that the page shows has more runs.
+pub const MOST_SCHEMES_AND_SEEDS: usize = 10_000;
+/// No file that a report reads of a run is longer.
+const MOST_READ: u64 = 512 << 20;
 /// More runs than these are not listed.
 const MOST_RUNS: usize = 1000;
 
-/// The top of the scenario of a run folder; `None` when it cannot be understood.
+/// The top of the scenario of a run folder; `None` when it cannot be understood, or has too many runs.
 pub fn general(root: &Root, run: &Path) -> Option<General> {
+    understood(root, run).filter(|general| !is_endless(general))
+}
+
+fn understood(root: &Root, run: &Path) -> Option<General> {
     let text = root.read(&run.join(ScenarioFile::FILE), MOST_SCENARIO)?;
     ScenarioFile::parse(&text).general
+}
+
+/// Whether a comparison has so many runs that to look at each of them takes minutes: it is none of ours.
+fn is_endless(general: &General) -> bool {
+    general.schemes.len().saturating_mul(general.seeds.len()) > MOST_SCHEMES_AND_SEEDS
+}
+
+/// The name of the file that a run, or a sweep, was begun by.
+pub fn file(run: &Path) -> &'static str {
+    if fedcote_sim::sweep::is_sweep(run) { fedcote_sim::sweep::FILE } else { ScenarioFile::FILE }
 }
 
 /// Every setting of a run by its dotted name, in words.
@@ -38,12 +58,30 @@ pub fn settings(root: &Root, run: &Path) -> Result<BTreeMap<String, String>, Ref
             }
         }
     }
-    let text = root.read(&run.join(ScenarioFile::FILE), MOST_SCENARIO);
+    let text = root.read(&run.join(file(run)), MOST_SCENARIO);
     let table = text.and_then(|text| text.parse::<Table>().ok());
     let table = table.ok_or_else(|| Refusal::missing("scenario.toml cannot be read"))?;
     let mut found = BTreeMap::new();
     flatten("", &table, &mut found);
     Ok(found)
+}
+
+/// Refuses a run whose files are too large to be read as a whole, as a report must.
+pub fn refuse_huge(root: &Root, out: &Path) -> Result<(), Refusal> {
+    let reason = "this run is too large for the page; make its report with `fedcote report`";
+    let huge = || Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, reason));
+    let general = understood(root, out);
+    if general.as_ref().is_some_and(is_endless) {
+        return huge();
+    }
+    let mut files = vec![out.join("summary.json")];
+    for run in general.map_or_else(Vec::new, |general| general.runs()) {
+        let folder = run.folder(out);
+        files.extend(["metrics.jsonl", Clients::FILE].map(|name| folder.join(name)));
+    }
+    let length = |path: &PathBuf| fs::symlink_metadata(path).map_or(0, |data| data.len());
+    let total = files.iter().map(length).fold(0, u64::saturating_add);
+    if total <= MOST_READ { Ok(()) } else { huge() }
 }
 
 /// How far a run of a run folder is; links are not followed.
@@ -55,7 +93,12 @@ pub fn standing(root: &Root, out: &Path, run: RunId) -> Standing {
 pub fn is_running(root: &Root, out: &Path) -> bool {
     let runs = general(root, out).map_or_else(Vec::new, |general| general.runs());
     let running = |run| standing(root, out, run).state == State::Running;
-    Lock::is_taken(out) || runs.into_iter().any(running)
+    let combinations = || {
+        let swept = fedcote_sim::sweep::is_sweep(out);
+        let folders = if swept { root.folders(out) } else { Vec::new() };
+        folders.iter().any(|name| is_running(root, &out.join(name)))
+    };
+    Lock::is_taken(out) || runs.into_iter().any(running) || combinations()
 }
 
 /// The state of a run folder.
@@ -88,12 +131,21 @@ impl Status {
         };
         let damage = || {
             let runs = if damaged == 1 { "run has" } else { "runs have" };
-            format!(
-                "{damaged} {runs} a damaged finished.json; `fedcote run --resume` begins them anew."
-            )
+            format!("{damaged} {runs} damaged or altered files; the report says which.")
         };
         let message = message.or_else(|| (state == "damaged").then(damage));
         Self { state, own, message }
+    }
+
+    /// The same of a run folder whose summary is not as it was written.
+    fn altered(self) -> Self {
+        let reason = "summary.json is damaged or was altered: its checksum does not match.";
+        let message = self.message.or_else(|| Some(reason.to_owned()));
+        Self {
+            state: if self.state == "finished" { "damaged" } else { self.state },
+            message,
+            ..self
+        }
     }
 
     /// Of a run folder that is not there any more.
@@ -104,7 +156,8 @@ impl Status {
 
     /// Of a run folder whose scenario cannot be understood.
     pub fn unreadable() -> Self {
-        let reason = "scenario.toml cannot be read: it is damaged, or not a scenario.";
+        let reason =
+            "scenario.toml cannot be read: it is damaged, not a scenario, or has too many runs.";
         Self { state: "damaged", own: false, message: Some(reason.to_owned()) }
     }
 }
@@ -117,6 +170,9 @@ pub struct Listed {
     status: Status,
     #[serde(flatten)]
     general: Option<General>,
+    /// What is swept, and in how many combinations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sweep: Option<(Vec<String>, usize)>,
     /// The scheme that ended with the highest accuracy, if the summary is there.
     best: Option<Best>,
     /// Seconds of computation, over all runs of a summary.
@@ -141,12 +197,11 @@ struct Best {
 /// No summary of a run that the page lists is longer.
 const MOST_SUMMARY: u64 = 4 << 20;
 
-/// The best scheme and the time, by `summary.json`.
-fn outcome(root: &Root, run: &Path) -> (Option<Best>, Option<f64>) {
-    let text = root.read(&run.join("summary.json"), MOST_SUMMARY);
-    let Some(summary) = text.and_then(|text| serde_json::from_str::<Summary>(&text).ok()) else {
-        return (None, None);
-    };
+/// The best scheme and the time, by `summary.json`; nothing if that is not as it was written.
+fn outcome(root: &Root, run: &Path) -> Option<(Option<Best>, Option<f64>)> {
+    let path = run.join("summary.json");
+    let Some(text) = root.read(&path, MOST_SUMMARY) else { return Some((None, None)) };
+    let summary = folder::parse_summary(&path, text.as_bytes()).ok()?;
     let competing = summary.schemes.iter().filter(|scheme| !scheme.reference);
     let accuracies = competing.filter_map(|scheme| Some((scheme, scheme.test_accuracy?)));
     let best = accuracies.max_by(|(_, one), (_, two)| one.mean.total_cmp(&two.mean));
@@ -156,13 +211,16 @@ fn outcome(root: &Root, run: &Path) -> (Option<Best>, Option<f64>) {
         .filter_map(|scheme| scheme.seconds.map(|seconds| seconds.mean * scheme.seeds as f64));
     let best =
         best.map(|(scheme, Spread { mean, std })| Best { name: scheme.name.clone(), mean, std });
-    (best, Some(seconds.sum::<f64>()).filter(|sum| *sum > 0.0))
+    Some((best, Some(seconds.sum::<f64>()).filter(|sum| *sum > 0.0)))
 }
 
 /// All runs, the latest first.
 pub fn list(root: &Root, children: &Children) -> Vec<Listed> {
     let mut names = root.folders(root.path());
-    let begun = |name: &String| changed(&root.path().join(name).join(ScenarioFile::FILE));
+    let begun = |name: &String| {
+        let file = |file: &str| changed(&root.path().join(name).join(file));
+        file(ScenarioFile::FILE).max(file(fedcote_sim::sweep::FILE))
+    };
     names.sort_by_cached_key(|name| std::cmp::Reverse(begun(name)));
     names.truncate(MOST_RUNS);
     let mut listed: Vec<Listed> =
@@ -172,37 +230,92 @@ pub fn list(root: &Root, children: &Children) -> Vec<Listed> {
 }
 
 fn one(root: &Root, name: &str, children: &Children) -> Option<Listed> {
+    if let Some(sweep) = root.sweep(name) {
+        return Some(swept(root, name, &sweep, children));
+    }
     let run = root.run(name)?;
     let begun = changed(&run.join(ScenarioFile::FILE));
-    let mut changed = begun;
-    let Some(general) = general(root, &run) else {
-        let (name, status) = (name.to_owned(), Status::unreadable());
-        let (general, best, seconds) = (None, None, None);
-        return Some(Listed {
-            name,
-            status,
-            general,
-            best,
-            seconds,
-            begun,
-            done: 0,
-            total: 0,
-            changed,
-        });
+    let listed = Listed {
+        name: name.to_owned(),
+        status: Status::unreadable(),
+        general: None,
+        sweep: None,
+        best: None,
+        seconds: None,
+        begun,
+        done: 0,
+        total: 0,
+        changed: begun,
     };
-    let taken = Lock::is_taken(&run);
-    let (mut done, mut states) = (0, Vec::new());
-    for id in general.runs() {
-        changed = changed.max(self::changed(&id.folder(&run).join("metrics.jsonl")));
-        let Standing { state, round, .. } = standing(root, &run, id);
-        done += u64::from(if state.has_ended() { general.rounds } else { round });
-        states.push(state);
+    let Some(general) = general(root, &run) else { return Some(listed) };
+    let far = Far::of(root, &run, &general);
+    let status = Status::of(name, Lock::is_taken(&run), &far.states, children);
+    let (status, (best, seconds)) = match outcome(root, &run) {
+        Some(outcome) => (status, outcome),
+        None => (status.altered(), (None, None)),
+    };
+    let changed = begun.max(far.changed);
+    let Far { done, total, .. } = far;
+    Some(Listed { status, general: Some(general), best, seconds, done, total, changed, ..listed })
+}
+
+fn swept(root: &Root, name: &str, sweep: &Path, children: &Children) -> Listed {
+    let begun = changed(&sweep.join(fedcote_sim::sweep::FILE));
+    let mut listed = Listed {
+        name: name.to_owned(),
+        status: Status::unreadable(),
+        general: None,
+        sweep: None,
+        best: None,
+        seconds: None,
+        begun,
+        done: 0,
+        total: 0,
+        changed: begun,
+    };
+    let Ok((scenario, points)) = sweeps::points(root, sweep) else { return listed };
+    let mut states = Vec::new();
+    let mut seconds = 0.0;
+    for (point, far) in scenario.sweep.points.iter().zip(points) {
+        (listed.done, listed.total) = (listed.done + far.done, listed.total + far.total);
+        listed.changed = listed.changed.max(far.changed);
+        states.extend(far.states);
+        let outcome = outcome(root, &sweep.join(&point.name));
+        seconds += outcome.and_then(|(_, seconds)| seconds).unwrap_or(0.0);
     }
-    let total = u64::from(general.rounds) * states.len() as u64;
-    let status = Status::of(name, taken, &states, children);
-    let (best, seconds) = outcome(root, &run);
-    let (name, general) = (name.to_owned(), Some(general));
-    Some(Listed { name, status, general, best, seconds, begun, done, total, changed })
+    listed.status = Status::of(name, Lock::is_taken(sweep), &states, children);
+    listed.seconds = Some(seconds).filter(|seconds| *seconds > 0.0);
+    let keys = scenario.sweep.axes.iter().map(|axis| axis.key.clone()).collect();
+    listed.sweep = Some((keys, scenario.sweep.points.len()));
+    listed.general = Some(scenario.general);
+    listed
+}
+
+/// How far the runs of a comparison are.
+pub struct Far {
+    /// Rounds played.
+    pub done: u64,
+    /// Rounds to be played.
+    pub total: u64,
+    /// Each run's state.
+    pub states: Vec<State>,
+    /// Seconds since 1970 of the last change.
+    pub changed: u64,
+}
+
+impl Far {
+    /// Of a run folder, or one that is not there yet, whose scenario begins like this.
+    pub fn of(root: &Root, run: &Path, general: &General) -> Self {
+        let mut far = Self { done: 0, total: 0, states: Vec::new(), changed: 0 };
+        for id in general.runs() {
+            far.changed = far.changed.max(changed(&id.folder(run).join("metrics.jsonl")));
+            let Standing { state, round, .. } = standing(root, run, id);
+            far.done += u64::from(if state.has_ended() { general.rounds } else { round });
+            far.total += u64::from(general.rounds);
+            far.states.push(state);
+        }
+        far
+    }
 }
 
 pub(crate) fn changed(path: &Path) -> u64 {

@@ -54,7 +54,7 @@ pub fn serve(listener: TcpListener, site: Arc<Site>) -> Result<Handle, Error> {
     listener.set_nonblocking(true).map_err(system)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        .max_blocking_threads(4)
+        .max_blocking_threads(6)
         .build()
         .map_err(system)?;
     let (stop, stopped) = oneshot::channel();
@@ -69,6 +69,10 @@ pub fn serve(listener: TcpListener, site: Arc<Site>) -> Result<Handle, Error> {
     });
     Ok(Handle { address, stop: Some(stop), thread: Some(thread.map_err(system)?) })
 }
+
+/// The number of requests that a connection waits for an answer to, for whoever reads a request's body.
+#[derive(Debug, Clone)]
+pub(crate) struct Waiting(pub(crate) Arc<AtomicUsize>);
 
 /// A connection: how to end it, and the number of requests it is waiting for an answer to.
 struct Connection {
@@ -103,15 +107,18 @@ async fn accept(listener: TcpListener, site: Arc<Site>) {
         let (site, waiting) = (Arc::clone(&site), Arc::clone(&busy));
         let task = tokio::spawn(async move {
             let let_go = Arc::new(Notify::new());
-            let service = service_fn(|request| {
+            let service = service_fn(|mut request: hyper::Request<hyper::body::Incoming>| {
                 let (site, waiting) = (Arc::clone(&site), Arc::clone(&waiting));
                 let let_go = Arc::clone(&let_go);
                 async move {
-                    let busy = Held::new(&waiting);
+                    // One with a body is busy when its body is in: slow ones must not keep others out.
+                    let posts = request.method() == hyper::Method::POST;
+                    let busy = (!posts).then(|| Held::new(&waiting));
+                    request.extensions_mut().insert(Waiting(waiting));
                     let mut response = site.respond(request).await;
                     // A stream of events is busy as long as it lives.
                     if let Body::Events { held, ended, .. } = response.body_mut() {
-                        *held = Some(busy);
+                        *held = busy;
                         let ended = ended.take();
                         tokio::spawn(async move {
                             if let Some(ended) = ended {

@@ -11,7 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 use crate::children::Children;
 use crate::guard::Guard;
-use crate::log::Log;
+use crate::log::{Log, PIECE};
 use crate::map::Networks;
 use crate::reply::{Body, Refusal};
 use crate::root::Root;
@@ -23,7 +23,7 @@ const MOST_WATCHERS: usize = 64;
 const MOST_WORK: usize = 2;
 /// The list of runs is read from the disk at most so often.
 const LIST_EVERY: Duration = Duration::from_millis(700);
-/// A browser gets at most ten pieces of events a second.
+/// A browser gets what grows in at most ten pieces of events a second.
 const PIECE_EVERY: Duration = Duration::from_millis(100);
 /// A sign of life on a quiet line, so that a vanished browser is noticed.
 const COMMENT_EVERY: Duration = Duration::from_secs(15);
@@ -39,6 +39,8 @@ pub struct Site {
     pub(crate) children: Arc<Children>,
     pub(crate) networks: Networks,
     work: Arc<Semaphore>,
+    /// Apart from other work, so that the list of runs is there whatever else is computed.
+    listing: Arc<Semaphore>,
     watchers: Arc<Semaphore>,
     logs: Mutex<HashMap<String, Weak<Log>>>,
     list: tokio::sync::Mutex<Option<(Instant, Bytes)>>,
@@ -54,6 +56,7 @@ impl Site {
             children: Children::new(program),
             networks: Networks::default(),
             work: Arc::new(Semaphore::new(MOST_WORK)),
+            listing: Arc::new(Semaphore::new(1)),
             watchers: Arc::new(Semaphore::new(MOST_WATCHERS)),
             logs: Mutex::default(),
             list: Default::default(),
@@ -75,7 +78,15 @@ impl Site {
         self: &Arc<Self>,
         task: impl FnOnce(&Site) -> T + Send + 'static,
     ) -> Result<T, Refusal> {
-        let permit = Arc::clone(&self.work).acquire_owned().await.map_err(Refusal::failed)?;
+        self.work_within(&self.work, task).await
+    }
+
+    async fn work_within<T: Send + 'static>(
+        self: &Arc<Self>,
+        permits: &Arc<Semaphore>,
+        task: impl FnOnce(&Site) -> T + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let permit = Arc::clone(permits).acquire_owned().await.map_err(Refusal::failed)?;
         let site = Arc::clone(self);
         let task = tokio::task::spawn_blocking(move || {
             let _permit = permit;
@@ -91,7 +102,7 @@ impl Site {
         if let Some((_, text)) = list.as_ref().filter(|(read, _)| read.elapsed() < LIST_EVERY) {
             return Ok(text.clone());
         }
-        let text = self.work(|site| {
+        let text = self.work_within(&self.listing, |site| {
             let runs = runs::list(&site.root, &site.children);
             Bytes::from(serde_json::to_vec(&runs).expect("plain data"))
         });
@@ -156,11 +167,15 @@ async fn feed(
         let (piece, next) = log.piece(place);
         if next > place {
             place = next;
+            let full = piece.len() >= PIECE;
             // One that takes nothing for so long is gone, or comes back by itself.
             if sender.send_timeout(piece, STUCK).await.is_err() {
                 return;
             }
-            tokio::time::sleep(PIECE_EVERY).await;
+            // A long run comes as fast as the browser takes it.
+            if !full {
+                tokio::time::sleep(PIECE_EVERY).await;
+            }
             continue;
         }
         tokio::select! {
@@ -174,5 +189,23 @@ async fn feed(
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two long computations used to keep the list of runs, and with it the page, from everybody.
+    #[test]
+    fn the_list_is_there_while_all_else_is_busy() {
+        let folder = tempfile::tempdir().unwrap();
+        let site = Site::new(folder.path(), vec!["fedcote".into()], Guard::default()).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let all = u32::try_from(MOST_WORK).unwrap();
+            let _busy = Arc::clone(&site.work).acquire_many_owned(all).await.unwrap();
+            assert_eq!(site.list().await.unwrap(), "[]");
+        });
     }
 }

@@ -89,6 +89,8 @@ struct Run {
     ended: bool,
     /// Whether it was read to its end.
     read: bool,
+    /// Whether its rounds are not those that it ended with.
+    altered: bool,
     /// Its state when it was last looked at.
     state: Option<State>,
 }
@@ -104,7 +106,13 @@ impl Tail {
                 .map(|style| json!([style.colour(), style.dash()]))
                 .collect();
             let begun = runs::changed(&self.path.join(ScenarioFile::FILE));
-            let data = json!({ "general": general, "styles": styles, "begun": begun });
+            let text = self.root.read(&self.path.join(ScenarioFile::FILE), runs::MOST_SCENARIO);
+            let file = ScenarioFile::parse(&text.unwrap_or_default());
+            let remembers: Vec<bool> =
+                general.schemes.iter().map(|scheme| file.keeps_updates(scheme)).collect();
+            let data = json!({
+                "general": general, "styles": styles, "remembers": remembers, "begun": begun,
+            });
             events.push(("scenario", data.to_string()));
             self.general = Some(general);
         }
@@ -147,6 +155,14 @@ impl Tail {
                 run.read = run.ended && !news.more;
                 more |= news.more;
                 events.extend(events_of(news, &key));
+                let sum = run.metrics.checksum();
+                if run.read && !run.altered && is_altered(&self.root, &folder, &sum) {
+                    run.altered = true;
+                    let text = format!(
+                        "{key}/metrics.jsonl is damaged or was altered: its checksum does not match"
+                    );
+                    events.push(("notice", json!({ "text": text }).to_string()));
+                }
             }
         }
         let status = self.look.is_multiple_of(LOCK_EVERY) || !events.is_empty();
@@ -158,7 +174,8 @@ impl Tail {
                 // A run that has ended stays so.
                 let known = run.state.filter(|state| run.ended && state.has_ended());
                 let look = || runs::standing(&self.root, &self.path, id).state;
-                *run.state.insert(known.unwrap_or_else(look))
+                let state = *run.state.insert(known.unwrap_or_else(look));
+                if run.altered { State::Damaged } else { state }
             };
             let states: Vec<State> = general.runs().into_iter().map(state).collect();
             let status = Status::of(&self.name, taken, &states, &self.children);
@@ -183,6 +200,16 @@ fn clients(root: &Root, folder: &Path) -> Option<String> {
     let text = root.read(&path, MOST_CLIENTS)?;
     let clients = Clients::parse(&path, text.as_bytes()).ok()?;
     serde_json::to_string(&clients).ok()
+}
+
+/// No `finished.json` is longer.
+const MOST_FINISHED: u64 = 1 << 20;
+
+/// Whether a finished run had another checksum of its rounds when it ended.
+fn is_altered(root: &Root, folder: &Path, sum: &str) -> bool {
+    let text = root.read(&folder.join(Finished::FILE), MOST_FINISHED);
+    let finished = text.and_then(|text| Finished::parse(text.as_bytes()).ok());
+    finished.is_some_and(|finished| finished.metrics_checksum != sum)
 }
 
 /// What is new of a run, as events.

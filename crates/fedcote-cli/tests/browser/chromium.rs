@@ -182,11 +182,16 @@ impl Browser {
             "ArrowRight" => 39,
             "Tab" => 9,
             "Enter" => 13,
+            "Escape" => 27,
             _ => panic!("no code for {key}"),
         };
-        for kind in ["rawKeyDown", "keyUp"] {
-            let event =
+        for kind in ["keyDown", "keyUp"] {
+            let mut event =
                 json!({ "type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code });
+            // A button is pressed by what the key types.
+            if key == "Enter" && kind == "keyDown" {
+                event["text"] = json!("\r");
+            }
             self.call("Input.dispatchKeyEvent", event);
         }
     }

@@ -231,3 +231,88 @@ fn damage_and_deletion_are_told() {
     browser.wait("document.querySelector('.problem').textContent === 'no such run' && document.querySelector('a[href=\"/\"]')");
     browser.problems();
 }
+
+/// By touch there was no zoom, and what a finger showed was gone when it was lifted; by keyboard nothing was tested but the crosshair.
+#[test]
+#[ignore = "needs Chromium: cargo xtask test browser"]
+fn the_chart_works_by_touch_and_by_keyboard() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = Comparison::begin(folder.path(), "touch", &["fedavg", "fedcote"], &[1], 20);
+    run.play("fedavg", 1, 1..=20, 0.1);
+    run.play("fedcote", 1, 1..=20, 0.3);
+    let server = Server::start(folder.path());
+    let mut browser = Browser::start();
+    browser.size(390, 844);
+    browser.call(
+        "Emulation.setTouchEmulationEnabled",
+        serde_json::json!({ "enabled": true, "maxTouchPoints": 2 }),
+    );
+    browser.open(&format!("{}/runs/touch?round=20", server.address));
+    browser.wait("document.querySelectorAll('#accuracy [data-points=\"20\"]').length === 2 && !document.querySelector('.loading')");
+    browser.eval("document.querySelector('#accuracy .plot').scrollIntoView({ block: 'center', behavior: 'instant' })");
+    let edges = browser.eval("(() => { const b = document.querySelector('#accuracy svg').getBoundingClientRect(); return [b.left, b.width, b.top + b.height / 2]; })()");
+    let [left, width, y] = [0, 1, 2].map(|at| edges[at].as_f64().unwrap());
+    let touch = |browser: &mut Browser, kind: &str, shares: &[f64]| {
+        let points: Vec<_> = shares
+            .iter()
+            .enumerate()
+            .map(|(id, share)| serde_json::json!({ "x": left + share * width, "y": y, "id": id }))
+            .collect();
+        browser.call(
+            "Input.dispatchTouchEvent",
+            serde_json::json!({ "type": kind, "touchPoints": points }),
+        );
+    };
+    // A finger shows the values under it; lifted, they stay.
+    touch(&mut browser, "touchStart", &[0.5]);
+    touch(&mut browser, "touchEnd", &[]);
+    browser.wait("!document.querySelector('#accuracy .readout').hidden && Number(document.querySelector('#accuracy .readout').dataset.x) > 4");
+    // Two fingers that part zoom in, two that meet zoom out.
+    let whole = "[...document.querySelectorAll('#accuracy .chart-bar button')].find((b) => b.textContent === 'Whole range').hidden";
+    touch(&mut browser, "touchStart", &[0.4, 0.6]);
+    touch(&mut browser, "touchMove", &[0.3, 0.7]);
+    touch(&mut browser, "touchMove", &[0.2, 0.8]);
+    touch(&mut browser, "touchEnd", &[]);
+    browser.wait(&format!("!{whole}"));
+    touch(&mut browser, "touchStart", &[0.2, 0.9]);
+    touch(&mut browser, "touchMove", &[0.4, 0.7]);
+    touch(&mut browser, "touchMove", &[0.5, 0.6]);
+    touch(&mut browser, "touchEnd", &[]);
+    browser.wait(whole);
+    // A tap on a name hides its curve. On a busy machine a finger may seem to rest: then it taps again.
+    let shown = "Boolean(document.querySelector('#accuracy [data-scheme=fedavg]'))";
+    while browser.eval(shown) == true {
+        let name = browser.eval("(() => { const n = document.querySelector('[data-curve=fedavg]'); n.scrollIntoView({ block: 'center', behavior: 'instant' }); const b = n.getBoundingClientRect(); return [b.left + b.width / 2, b.top + b.height / 2]; })()");
+        for (kind, points) in [
+            ("touchStart", serde_json::json!([{ "x": name[0], "y": name[1] }])),
+            ("touchEnd", serde_json::json!([])),
+        ] {
+            browser.call(
+                "Input.dispatchTouchEvent",
+                serde_json::json!({ "type": kind, "touchPoints": points }),
+            );
+        }
+        browser.eval(
+            "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))",
+        );
+    }
+    // By keyboard: the name again, then crosshair, zoom and all of it.
+    browser.eval("document.querySelector('[data-curve=fedavg]').focus()");
+    browser.press("Enter");
+    browser.wait("document.querySelector('#accuracy [data-scheme=fedavg]') && document.activeElement.dataset.curve === 'fedavg'");
+    browser.eval("document.querySelector('#accuracy .plot').focus()");
+    browser.press("Home");
+    browser.wait("document.querySelector('#accuracy .readout').dataset.x === '1'");
+    browser.press("End");
+    browser.press("ArrowLeft");
+    browser.wait("document.querySelector('#accuracy .readout').dataset.x === '19'");
+    browser.call(
+        "Input.dispatchKeyEvent",
+        serde_json::json!({ "type": "keyDown", "key": "+", "text": "+" }),
+    );
+    browser.call("Input.dispatchKeyEvent", serde_json::json!({ "type": "keyUp", "key": "+" }));
+    browser.wait(&format!("!{whole} && document.activeElement.classList.contains('plot')"));
+    browser.press("Escape");
+    browser.wait(whole);
+    assert_eq!(browser.problems(), Vec::<String>::new());
+}

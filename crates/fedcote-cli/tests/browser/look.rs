@@ -58,6 +58,28 @@ fn contrast_and_targets_are_as_the_guidelines_ask_and_nothing_jumps() {
             assert_eq!(low, serde_json::json!([]), "{width}");
         }
     }
+    for (path, ready) in [
+        (
+            "/",
+            "document.querySelectorAll('#runs tbody tr').length === 1 && document.querySelector('#preset option')",
+        ),
+        ("/playground", "document.body.dataset.answered && document.querySelector('#mix svg')"),
+        ("/compare?run=look", "document.body.dataset.ready"),
+    ] {
+        for width in [1280, 390] {
+            browser.size(width, 844);
+            browser.open(&format!("{}{path}", server.address));
+            browser.wait(ready);
+            browser.eval(
+                "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))",
+            );
+            let shift = browser.eval("window.shift").as_f64().unwrap();
+            println!("layout shift of {path} at {width}: {shift:.3}");
+            assert!(shift < 0.1, "{path} {width}: {shift}");
+        }
+    }
+    browser.open(&format!("{}/runs/look", server.address));
+    browser.wait("document.querySelectorAll('#labels svg').length === 2");
     // Forced colours leave the colours that mean something.
     browser.call(
         "Emulation.setEmulatedMedia",
@@ -106,5 +128,53 @@ fn the_report_can_be_looked_into() {
     assert!(
         problems.iter().all(|problem| problem.contains("Content Security Policy")),
         "{problems:?}"
+    );
+}
+
+/// `cargo xtask bench page`: how soon the page of a large run is there, and how long a move of the slider takes.
+#[test]
+#[ignore = "a benchmark: cargo xtask bench page"]
+fn bench_of_a_large_run() {
+    let Some(runs) = std::env::var_os("FEDCOTE_BENCH_RUNS").map(std::path::PathBuf::from) else {
+        return;
+    };
+    let server = Server::start(&runs);
+    let mut browser = Browser::start();
+    let whole = "!document.querySelector('.loading') && document.getElementById('state').textContent && document.getElementById('pace').textContent.startsWith('100 %') && document.querySelectorAll('#accuracy [data-points]').length === 12";
+    // The page itself takes the time: from when it began to load until all of it stands, in the next frame.
+    let watch = format!(
+        "(() => {{ const look = () => {{ try {{ if ({whole}) return requestAnimationFrame(() => (window.whole = performance.now())); }} catch {{}} requestAnimationFrame(look); }}; look(); \
+           addEventListener('DOMContentLoaded', () => (window.sign = performance.now())); }})()"
+    );
+    browser.call("Page.addScriptToEvaluateOnNewDocument", serde_json::json!({ "source": watch }));
+    let mut opened = Vec::new();
+    for _ in 0..5 {
+        browser.open(&format!("{}/runs/large", server.address));
+        browser.wait("window.whole");
+        opened.push(browser.eval("[window.sign, window.whole]"));
+    }
+    let mut times: Vec<f64> = opened.iter().map(|time| time[1].as_f64().unwrap()).collect();
+    let mut signs: Vec<f64> = opened.iter().map(|time| time[0].as_f64().unwrap()).collect();
+    times.sort_by(f64::total_cmp);
+    signs.sort_by(f64::total_cmp);
+    println!(
+        "page of 12 schemes × 5 seeds × 500 rounds, of five openings: whole after {:.2} s in the median ({:.2} to {:.2}), `Loading…` after {:.2} s",
+        times[2] / 1e3,
+        times[0] / 1e3,
+        times[4] / 1e3,
+        signs[2] / 1e3
+    );
+    // From the event until its frame was drawn.
+    let moves = browser.eval(
+        "(async () => { const slider = document.getElementById('round'); const times = []; \
+           for (let at = 1; at <= 60; at++) { const begun = performance.now(); slider.value = 1 + ((at * 97) % 500); slider.dispatchEvent(new Event('input')); \
+             await new Promise((done) => requestAnimationFrame(() => setTimeout(done))); times.push(performance.now() - begun); } \
+           return times.sort((a, b) => a - b); })()",
+    );
+    let at = |place: usize| moves[place].as_f64().unwrap();
+    println!(
+        "a move of the slider: {:.0} ms in the median of 60, {:.0} ms at most",
+        at(30),
+        at(59)
     );
 }

@@ -1,12 +1,15 @@
 //! The pages in a real browser. Needs Chromium, hence ignored unless asked for: `cargo xtask test browser`.
 
 mod chromium;
+mod clients;
+mod findings;
 mod folder;
 mod live;
 mod look;
 mod runs;
 mod screenshots;
 mod server;
+mod sweep;
 
 use std::io::Write;
 use std::path::Path;

@@ -14,8 +14,14 @@ pub struct Server {
 impl Server {
     /// Serves the runs in a folder.
     pub fn start(folder: &Path) -> Self {
-        let mut process = Command::new(env!("CARGO_BIN_EXE_fedcote"))
-            .args(["serve", "--listen", "127.0.0.1:0"])
+        Self::at(folder, "127.0.0.1:0")
+    }
+
+    /// The same at an address of one's own; `FEDCOTE_PROGRAM` may name another build of the command.
+    pub fn at(folder: &Path, listen: &str) -> Self {
+        let program = std::env::var_os("FEDCOTE_PROGRAM");
+        let mut process = Command::new(program.unwrap_or(env!("CARGO_BIN_EXE_fedcote").into()))
+            .args(["serve", "--listen", listen])
             .arg(folder)
             .stdout(Stdio::piped())
             .spawn()

@@ -13,17 +13,17 @@ use crate::root;
 const CHECKS: &str = r#"
 use fedcote_sim::{Scenario, scheme};
 
-fn resolve(trim: f64) -> Result<toml::Table, String> {
-    let text = format!("schemes = ['x']\n[scheme.x]\naggregation = 'trimmed-mean'\ntrim = {trim}\n");
+fn resolve(tails: f64) -> Result<toml::Table, String> {
+    let text = format!("schemes = ['x']\n[scheme.x]\naggregation = 'winsorised'\ntails = {tails}\n");
     let scenario = Scenario::parse("x.toml", &text, &[], ".".as_ref()).map_err(|e| e.to_string())?;
     Ok(scenario.schemes.resolve("x").unwrap().table())
 }
 
 #[test]
 fn the_parameter_is_read_written_out_checked_and_described() {
-    assert_eq!(resolve(0.2).unwrap()["trim"].as_float(), Some(0.2));
-    assert_eq!(resolve(0.7).unwrap_err(), "x.toml:4: scheme.x.trim: must be from 0 to 0.49");
-    let described = scheme::parameters().into_iter().find(|p| p.key == "trim").unwrap();
+    assert_eq!(resolve(0.2).unwrap()["tails"].as_float(), Some(0.2));
+    assert_eq!(resolve(0.7).unwrap_err(), "x.toml:4: scheme.x.tails: must be from 0 to 0.49");
+    let described = scheme::parameters().into_iter().find(|p| p.key == "tails").unwrap();
     assert_eq!(described.default.as_deref(), Some("0.1"));
     assert_eq!(described.range.as_deref(), Some("from 0 to 0.49"));
 }
@@ -49,14 +49,19 @@ fn a_scheme_is_added_as_the_guide_says() {
         .args(["test", "--offline", "--lib", "--test", "rounds", "--test", "recipe"])
         // Compiling takes longer than running.
         .args(["--config", "profile.dev.package.fedcote-sim.opt-level=0", "--"])
-        .args(["trimmed", "named_scheme", "goes_on_from_what_was_saved", "the_parameter_is_read"])
+        .args([
+            "winsorised",
+            "named_scheme",
+            "goes_on_from_what_was_saved",
+            "the_parameter_is_read",
+        ])
         .current_dir(copy.join("crates/fedcote-sim"))
         .env("CARGO_TARGET_DIR", target)
         .output()
         .expect("cargo starts");
     let told = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{told}{}", String::from_utf8_lossy(&output.stderr));
-    for test in ["the_ends_are_left_out_as_by_hand", "the_parameter_is_read", "goes_on_from"] {
+    for test in ["the_ends_are_pulled_in_as_by_hand", "the_parameter_is_read", "goes_on_from"] {
         assert!(told.contains(test), "{test} was run: {told}");
     }
 }

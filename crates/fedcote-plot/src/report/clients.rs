@@ -171,6 +171,7 @@ fn bars(run: &Run) -> Option<Figure> {
         panels.insert(0, failing);
     }
     for panel in &mut panels {
+        panel.clients = true;
         panel.format = Format::Percent;
         panel.legend = false;
         panel.tall = 170.0;

@@ -2,6 +2,7 @@
 
 mod clients;
 mod figures;
+mod histories;
 mod page;
 mod script;
 pub mod sweep;

@@ -6,7 +6,7 @@ use fedcote_sim::statistics::verdict;
 use fedcote_support::quoted;
 
 use super::figures::{Figure, accuracy_lines, dynamic, figures, tail_dots};
-use super::{names, script, table};
+use super::{histories, names, script, table};
 use crate::folder::Run;
 use crate::panel::{Panel, figure};
 use crate::svg::Escaped;
@@ -36,6 +36,11 @@ pub(super) fn html(runs: &[Run]) -> String {
         "<section id=\"explore-section\" aria-labelledby=\"explore\" hidden><h2 id=\"explore\">Explore</h2>\
          <div id=\"chart\"></div></section>",
     );
+    let histories = histories::data(runs);
+    if let Some(data) = &histories {
+        contents.push(("each-client".to_owned(), "Client by client".to_owned(), 0));
+        body.push_str(&each_client(data));
+    }
     for (index, (run, name)) in runs.iter().zip(&names).enumerate() {
         let several = runs.len() > 1;
         let prefix = if several { format!("run{}-", index + 1) } else { String::new() };
@@ -54,8 +59,32 @@ pub(super) fn html(runs: &[Run]) -> String {
         script::series(runs).to_string().replace('<', "\\u003c"),
         *script::SCRIPT
     );
+    if let Some(data) = histories {
+        let _ = write!(
+            body,
+            "<script type=\"application/json\" id=\"client-data\">{}</script>",
+            data.to_string().replace('<', "\\u003c"),
+        );
+    }
     let facts = if let [run] = runs { facts(run) } else { String::new() };
     shell(&title, &facts, &contents, &body, runs.len() > 1)
+}
+
+/// Where the script shows one client; without a script there is nothing to see.
+fn each_client(data: &serde_json::Value) -> String {
+    let left = match data["left_out"].as_u64() {
+        None | Some(0) => String::new(),
+        Some(runs) => format!(
+            " {runs} more would make this file too large; `fedcote serve` shows all of them."
+        ),
+    };
+    format!(
+        "<section id=\"each-client-section\" aria-labelledby=\"each-client\" hidden>\
+         <h2 id=\"each-client\">Client by client</h2>\
+         <p>What became of one client, and why. A click on a client in the figures below shows it here, too.{left}</p>\
+         <div class=\"chart-bar\"><label>Run <select id=\"each-run\"></select></label>\
+         <label>Client <select id=\"each-client-name\"></select></label></div><div id=\"client-panel\"></div></section>"
+    )
 }
 
 /// A whole page around its body; sections of `several` runs are below their run's.
@@ -127,6 +156,7 @@ fn facts(run: &Run) -> String {
             _ => format!("computed for {:.1} h", seconds / 3600.0),
         });
     }
+    parts.extend(run.written.as_ref().map(|day| format!("written {day}")));
     if let Some(version) = &run.version {
         parts.push(format!("fedcote {version}"));
     }
@@ -163,8 +193,11 @@ fn summary(runs: &[Run], names: &[String]) -> String {
         out,
         "<div class=\"scroll\" role=\"region\" aria-label=\"Summary table\" tabindex=\"0\">{}</div>\
          <p class=\"facts\">The tail is the last fifth of the rounds, at most 100. The swing is the standard deviation of the accuracies \
-         within the tail. Rounds to 90 % count until the mean of the last ten rounds passes that.</p>",
-        table.html()
+         within the tail. Rounds, seconds, bytes and joules to {} count until the mean of the last ten rounds passes that. \
+         The expected label χ² is the distance of the mix of labels that is to be expected in the aggregate from that of all data, Σ (share − \
+         share in the data)² / share in the data; the realised one is that of the mix each round's aggregate had, averaged over rounds.</p>",
+        table.html(),
+        super::target(runs),
     );
     if let [run] = runs {
         out.extend(

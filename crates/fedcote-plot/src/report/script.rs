@@ -13,13 +13,15 @@ use crate::folder::{Run, Scheme};
 use crate::theme;
 
 /// Modules that pages share with the report, by name, in the order in which they use each other.
-pub const MODULES: [(&str, &str); 3] = [
+pub const MODULES: [(&str, &str); 5] = [
     ("dom.js", include_str!("script/dom.js")),
     ("series.js", include_str!("script/series.js")),
     ("chart.js", include_str!("script/chart.js")),
+    ("bars.js", include_str!("script/bars.js")),
+    ("client.js", include_str!("script/client.js")),
 ];
 
-/// All modules in one, with what starts the chart.
+/// All modules in one, with what starts them.
 pub(super) static SCRIPT: LazyLock<String> = LazyLock::new(|| {
     let texts = MODULES.iter().map(|(_, text)| *text).chain([include_str!("script/report.js")]);
     // In one module nothing is imported.
@@ -77,6 +79,11 @@ fn seeds(scheme: &Scheme) -> Vec<Value> {
     scheme.seeds.iter().map(seed).collect()
 }
 
+/// Six digits are more than a screen shows.
+pub(super) fn short(value: f64) -> f64 {
+    format!("{value:.5e}").parse().unwrap_or(value)
+}
+
 /// Every number that rounds report, as rounds and values by name.
 fn columns(rounds: &[RoundReport]) -> Map<String, Value> {
     let mut columns: std::collections::BTreeMap<String, (Vec<u32>, Vec<f64>)> = Default::default();
@@ -84,8 +91,7 @@ fn columns(rounds: &[RoundReport]) -> Map<String, Value> {
         let mut put = |key: String, value: f64| {
             let (rounds, values) = columns.entry(key).or_default();
             rounds.push(report.round);
-            // Six digits are more than a screen shows.
-            values.push(format!("{value:.5e}").parse().unwrap_or(value));
+            values.push(short(value));
         };
         put("arrivals".into(), report.arrivals() as f64);
         let Ok(Value::Object(fields)) = serde_json::to_value(report) else { continue };

@@ -189,7 +189,7 @@ pub fn table(summary: &SweepSummary) -> Table {
     }
 }
 
-/// The report as HTML; the reports of the comparisons are linked to.
+/// The report as HTML.
 pub fn html(name: &str, summary: &SweepSummary) -> String {
     let title = format!("Sweep {name}");
     let mut contents = vec![("summary".to_owned(), "Summary".to_owned(), 0)];

@@ -1,6 +1,6 @@
 // What the pages share: requests, problems, numbers.
 
-export { figure, html, number, svg, ticks } from "/assets/dom.js";
+export { figure, html, labelName, number, percent, plural, svg, ticks } from "/assets/dom.js";
 
 export const find = (id) => document.getElementById(id);
 
@@ -29,12 +29,8 @@ export function put(id, text) {
   if (find(id).textContent !== text) find(id).textContent = text;
 }
 
-export const percent = (share, digits = 1) => (share === undefined || share === null ? "–" : `${(100 * share).toFixed(digits)} %`);
-
-export const plural = (count, one) => `${count.toLocaleString("en")} ${one}${count === 1 ? "" : "s"}`;
-
-/** The names of labels 0, 1, …: short, the same everywhere. */
-export const labelName = (index) => String(index);
+/** The address of a run's name; a combination of a sweep has the sweep's name before its own. */
+export const runPath = (name) => name.split("/").map(encodeURIComponent).join("/");
 
 /** A time span in words. */
 export function span(seconds) {

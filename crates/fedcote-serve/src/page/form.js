@@ -1,6 +1,6 @@
 // The form that starts a run: a preset, or a run that is there, with changes.
 
-import { ask, complain, find, html } from "/assets/common.js";
+import { ask, complain, find, html, runPath } from "/assets/common.js";
 
 let choices = { presets: [], schemes: [] };
 let names = new Set();
@@ -33,9 +33,10 @@ function fill() {
     if (key !== "schemes" && field && !touched.has(key)) field.value = key === "seeds" ? plain(value) : value;
   }
   if (!("data.unbalance" in preset.settings) && !touched.has("data.unbalance")) find("data.unbalance").value = "";
+  if (!touched.has("sweep")) find("sweep").value = (preset.sweep ?? []).join("\n");
   const schemes = listed(preset.settings.schemes);
   if (!touched.has("schemes")) for (const check of checks()) check.checked = schemes.includes(check.value);
-  if (!touched.has("name")) find("name").value = freeName(preset.like ?? preset.name);
+  if (!touched.has("name")) find("name").value = freeName((preset.like ?? preset.name).replaceAll("/", " "));
   clear();
 }
 
@@ -92,7 +93,7 @@ async function start(event) {
   find("submit").disabled = true;
   try {
     const { like, name: preset } = chosen();
-    const question = { name: find("name").value.trim(), settings: changes(), ...(like ? { like } : { preset }) };
+    const question = { name: find("name").value.trim(), settings: changes(), sweep: find("sweep").value.split("\n").map((line) => line.trim()).filter(Boolean), ...(like ? { like } : { preset }) };
     const { name } = await ask("/api/runs", question);
     location.href = `/runs/${encodeURIComponent(name)}`;
   } catch (error) {
@@ -105,7 +106,7 @@ async function start(event) {
 export async function begin(again) {
   try {
     choices = await ask("/api/choices");
-    if (again) choices.presets.unshift(await ask(`/api/runs/${encodeURIComponent(again)}/choices`));
+    if (again) choices.presets.unshift(await ask(`/api/runs/${runPath(again)}/choices`));
   } catch (error) {
     complain(error.message);
   }

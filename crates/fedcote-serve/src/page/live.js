@@ -1,16 +1,18 @@
 // One run as it happens: events in, figures out.
 
-import { address, ask, coalesced, complain, find, html, latest, number, percent, plural, put, span, when } from "/assets/common.js";
+import { address, ask, coalesced, complain, find, html, latest, number, percent, plural, put, runPath, span, when } from "/assets/common.js";
 import { Chart } from "/assets/chart.js";
 import { horizon } from "/assets/series.js";
-import { showClient } from "/assets/client.js";
-import { labelBars } from "/assets/figures.js";
+import { clientPanel } from "/assets/client.js";
+import { labelBars } from "/assets/bars.js";
 import { NetworkMap } from "/assets/map.js";
 import { State, count } from "/assets/state.js";
 import { strip } from "/assets/strip.js";
 
-const name = decodeURIComponent(location.pathname.split("/").pop());
-const base = `/api/runs/${encodeURIComponent(name)}`;
+/** A combination of a sweep has the sweep's name before its own. */
+const name = location.pathname.split("/").slice(2).map(decodeURIComponent).join("/");
+const sweep = name.includes("/") ? name.split("/")[0] : null;
+const base = `/api/runs/${runPath(name)}`;
 const state = new State();
 const chart = new Chart(find("accuracy"), ({ measure, axis, hidden }) => address.set({ measure, axis, hide: hidden.join(",") }));
 /** What is looked at: `round` null is the last one; `follow` goes along with the run that grows. */
@@ -25,7 +27,12 @@ const view = {
   placed: null,
 };
 Object.assign(chart.view, { measure: asked("measure") ?? "test_accuracy", axis: asked("axis") ?? "round", hidden: asked("hide")?.split(",") ?? [] });
-const map = new NetworkMap(find("map"), (client) => look({ client: client === view.client ? null : client }));
+/** Whether the client is to be brought into view. */
+let reveal = false;
+const map = new NetworkMap(find("map"), (client) => {
+  reveal = client !== view.client;
+  look({ client: reveal ? client : null });
+});
 
 const key = () => `${view.scheme}/${view.seed}`;
 const shown = () => Math.max(1, view.round ?? state.runs.get(key())?.rounds.length ?? 1);
@@ -69,7 +76,7 @@ function head() {
   put("state", word);
   find("state").className = `state ${word}`;
   find("stop").hidden = !(word === "running" && now.own);
-  find("resume").hidden = !["stopped", "failed"].includes(word);
+  find("resume").hidden = sweep !== null || !["stopped", "failed"].includes(word);
   const notices = [now?.message, ...state.notices].filter(Boolean).join(" ");
   complain(notices || told || null);
   document.title = `${name} · ${word} · FedCote`;
@@ -81,7 +88,10 @@ function pace() {
   const share = total ? done / total : 0;
   find("progress").value = share;
   const words = [`${Math.floor(100 * share)} %`, `${done.toLocaleString("en")} of ${plural(total, "round")} over all runs`];
+  // Until the server says how the run stands, what it has is still coming in.
+  if (!state.status) words.unshift("Loading");
   if (state.status?.state === "running") {
+    if (state.begun) words.push(`${span(Date.now() / 1000 - state.begun)} since it was started`);
     const rate = state.rate(Date.now());
     if (rate > 0) words.push(`${number(rate)} rounds a second`, `about ${span((total - done) / rate)} left`);
   }
@@ -214,8 +224,15 @@ const walk = latest(async () => {
 });
 
 function client() {
-  const found = view.client && showClient(state.runs.get(key()), view.client, shown(), /memory|control|mifa|fedvarp|stale/.test(view.scheme));
-  if (!view.client) find("client-section").hidden = true;
+  const remembers = state.remembers[state.general.schemes.indexOf(view.scheme)];
+  const found = view.client && clientPanel(state.runs.get(key()), view.client, shown(), remembers);
+  find("client-section").hidden = !found;
+  if (found) {
+    put("h-client", `Client ${view.client}`);
+    find("client-panel").replaceChildren(...found);
+    if (reveal) find("client-section").scrollIntoView({ block: "nearest" });
+    reveal = false;
+  }
   find("no-client").hidden = !view.client;
   if (document.activeElement !== find("client")) find("client").value = view.client ?? "";
   find("client").toggleAttribute("aria-invalid", Boolean(view.client) && !found && Boolean(state.runs.get(key())?.clients));
@@ -229,7 +246,7 @@ async function downloads() {
   const offer = `${begun} ${state.status?.state}`;
   if (offer === offered) return;
   offered = offer;
-  const link = (file, text) => html("li", {}, html("a", { href: `/runs/${encodeURIComponent(name)}/${file}` }, text));
+  const link = (file, text) => html("li", {}, html("a", { href: `/runs/${runPath(name)}/${file}` }, text));
   const items = [link("scenario.toml", "Scenario (TOML)")];
   if (begun) {
     items.unshift(link("report.html", "Report"), link("summary.csv", "Summary (CSV)"), link("rounds.csv", "All rounds (CSV)"));
@@ -333,6 +350,10 @@ function play() {
 
 find("name").textContent = name;
 find("again").href = `/?again=${encodeURIComponent(name)}#start`;
+if (sweep) {
+  find("sweep").hidden = false;
+  find("sweep").append(html("a", { href: `/runs/${runPath(sweep)}` }, sweep));
+}
 find("stop").addEventListener("click", () => tell("stop"));
 find("resume").addEventListener("click", () => tell("resume"));
 find("play").addEventListener("click", play);

@@ -1,11 +1,18 @@
 // The playground: sliders in, the library's answer out.
 
 import { address, ask, complain, find, html, labelName, latest, number, percent, put } from "/assets/common.js";
-import { labelBars } from "/assets/figures.js";
+import { labelBars } from "/assets/bars.js";
+import { clientPanel } from "/assets/client.js";
 
 const LABELS = 5;
 const SAMPLES = 600;
+/** Rounds of the example that a client is looked at in. */
+const ROUNDS = 100;
 let failures = [0.1, 0.9, 0.05, 0.8, 0, 0.6, 0.3, 0.3, 0.1, 0.5, 0.2, 0.7, 0.1, 0, 0.4, 0.84, 0.2, 0.1, 0.6, 0.3];
+
+/** The client that is looked at, and the last answer. */
+let looked = address.get("client");
+let answered = null;
 
 /** How long ago, on average, the server last heard a client that is drawn with this probability. */
 const age = (asked, fedcote, index) => 1 / (1 - (1 - fedcote.selection[index] * (1 - asked.clients[index].failure)) ** asked.selected);
@@ -66,11 +73,13 @@ function rows(asked) {
     });
     const held = client.labels.map((count, label) => (count ? labelName(label) : null)).filter(Boolean);
     const value = (kind, words) => html("span", { className: `value ${kind}` }, html("span", { className: "hidden" }, `${words} `), html("b", { className: kind }));
+    const name = html("button", { type: "button", className: "quiet", "aria-label": `Look at client ${client.id}` }, client.id);
+    name.addEventListener("click", () => look(looked === client.id ? null : client.id, true));
     return html(
       "li",
       { className: "client" },
-      html("label", { for: id, htmlFor: id }, html("b", {}, client.id), html("span", { className: "facts" }, ` · ${held.length === LABELS ? "all" : held.join(", ")}`)),
-      html("span", { className: "slide" }, slider, html("output", { htmlFor: id })),
+      html("span", { className: "who" }, name, html("label", { for: id, htmlFor: id, className: "facts" }, `· ${held.length === LABELS ? "all" : held.join(", ")}`)),
+      html("span", { className: "slide" }, slider, html("output", { htmlFor: id, "aria-live": "off" })),
       value("selection", "drawn (FedAvg → FedCote)"),
       value("appearance", "arrives (FedAvg → FedCote)"),
     );
@@ -121,13 +130,71 @@ function show(asked, answer) {
   find("warnings").replaceChildren(...answer.warnings.map((warning) => html("li", {}, warning)));
 }
 
+/** Numbers from 0 to 1, the same ones every time (mulberry32). */
+function chances(state) {
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296;
+  };
+}
+
+/** Rounds as they might be: draws by these probabilities, each upload lost with its client's. */
+function example(asked, selection) {
+  const chance = chances(1);
+  const pick = () => {
+    let rest = chance();
+    const found = selection.findIndex((share) => (rest -= share) < 0);
+    return found < 0 ? selection.findLastIndex((share) => share > 0) : found;
+  };
+  return Array.from({ length: ROUNDS }, (_, at) => {
+    const [selected, arrived] = [new Map(), new Map()];
+    for (let draw = 0; draw < asked.selected; draw++) {
+      const client = pick();
+      selected.set(client, (selected.get(client) ?? 0) + 1);
+      if (chance() >= asked.clients[client].failure) arrived.set(client, (arrived.get(client) ?? 0) + 1);
+    }
+    return { round: at + 1, selected: [...selected], arrived: [...arrived] };
+  });
+}
+
+/** Shows the client that is looked at, as it fares in an example of some rounds. */
+function client() {
+  const scheme = find("client-scheme").value;
+  const by = answered?.answer[scheme];
+  const all = by && answered.asked.clients.map(({ id, labels, failure }, index) => {
+    const total = labels.reduce((sum, count) => sum + count, 0);
+    return { id, failure, labels: labels.map((count) => count / total), weight: answered.answer.weights[index], selection: by.selection[index], appearance: by.appearance[index], eligible: by.eligible?.[index] };
+  });
+  const run = all && { clients: { clients: all, global_labels: answered.answer.labels, warnings: answered.answer.warnings }, rounds: example(answered.asked, by.selection) };
+  const found = run && looked && clientPanel(run, looked, ROUNDS, scheme === "fedcote" && find("server").value !== "plain");
+  find("client-section").hidden = !found;
+  for (const row of find("clients").children) row.querySelector("button").setAttribute("aria-pressed", String(row.querySelector("button").textContent === looked));
+  if (!found) return;
+  put("h-client", `Client ${looked}`);
+  find("client-panel").replaceChildren(...found);
+}
+
+function look(id, reveal = false) {
+  looked = id;
+  address.set({ client: id });
+  client();
+  if (reveal && id !== null) find("client-section").scrollIntoView({ block: "nearest" });
+}
+
 const compute = latest(async (asked, number) => {
   try {
-    show(asked, await ask("/api/playground", asked));
+    const answer = await ask("/api/playground", asked);
+    answered = { asked, answer };
+    show(asked, answer);
+    client();
     complain(null);
   } catch (error) {
     // Numbers of another question would be wrong now.
     document.body.classList.add("stale");
+    answered = null;
+    client();
     for (const cell of document.querySelectorAll("#numbers td, #clients b.selection, #clients b.appearance")) cell.textContent = "–";
     find("mix").replaceChildren();
     put("verdict", "");
@@ -184,6 +251,8 @@ find("share").addEventListener("click", async () => {
   await navigator.clipboard?.writeText(location.href).catch(() => {});
   put("verdict", "The address has all settings; it is copied.");
 });
+find("client-scheme").addEventListener("change", client);
+find("no-client").addEventListener("click", () => look(null));
 find("count").addEventListener("input", rebuild);
 find("labels").addEventListener("change", rebuild);
 find("reliable").addEventListener("click", () => {

@@ -1,12 +1,16 @@
 // The table of runs; `form.js` starts one.
 
-import { address, ask, complain, find, html, percent, plural, put, span, when } from "/assets/common.js";
+import { address, ask, complain, find, html, percent, plural, put, runPath, span, when } from "/assets/common.js";
 import { begin, taken } from "/assets/form.js";
 
 const STATES = { running: "running", finished: "finished", stopped: "stopped", failed: "failed", damaged: "damaged" };
 let runs = [];
 const ticked = new Set((address.get("tick") ?? "").split("/").filter(Boolean));
 const order = { by: address.get("sort") ?? "begun", down: address.get("order") !== "up" };
+
+/** More rows than these are shown when they are asked for: the form below stays near. */
+const ROWS = 50;
+let every = false;
 
 /** What a column is sorted by. */
 const KEYS = {
@@ -20,7 +24,7 @@ const KEYS = {
 
 function shown() {
   const words = find("search").value.toLowerCase().split(/\s+/).filter(Boolean);
-  const text = (run) => [run.name, run.state, ...(run.schemes ?? [])].join(" ").toLowerCase();
+  const text = (run) => [run.name, run.state, ...(run.schemes ?? []), run.sweep ? "sweep" : "", ...(run.sweep?.[0] ?? [])].join(" ").toLowerCase();
   const key = KEYS[order.by] ?? KEYS.begun;
   const compare = (a, b) => (key(a) < key(b) ? -1 : key(a) > key(b) ? 1 : 0);
   return runs.filter((run) => words.every((word) => text(run).includes(word))).sort((a, b) => (order.down ? compare(b, a) : compare(a, b)));
@@ -38,8 +42,11 @@ function entry(run) {
   if (run.state !== "finished" && run.state !== "damaged") state.append(html("progress", { max: 1, value: share, "aria-label": `Progress of ${run.name}` }), html("span", { className: "facts" }, ` ${Math.floor(100 * share)} %`));
   if (run.message) state.append(html("span", { className: "note-line" }, run.message));
   const best = run.best ? `${run.best.name} ${percent(run.best.mean, 2)}${run.best.std > 0 ? ` ± ${(100 * run.best.std).toFixed(2)}` : ""}` : "–";
-  const size = run.schemes ? `${plural(run.schemes.length, "scheme")}, ${plural(run.seeds.length, "seed")}, ${plural(run.rounds, "round")}, ${plural(run.clients, "client")}` : "–";
-  const link = html("a", { href: `/runs/${encodeURIComponent(run.name)}` }, run.name);
+  const [keys, points] = run.sweep ?? [];
+  const grid = keys ? `sweep over ${keys.join(", ")}: ${plural(points, "combination")} of ` : "";
+  const size = run.schemes ? `${grid}${plural(run.schemes.length, "scheme")}, ${plural(run.seeds.length, "seed")}, ${plural(run.rounds, "round")}, ${plural(run.clients, "client")}` : "–";
+  if (keys) tick.disabled = true, tick.title = "a sweep has a page that compares its combinations";
+  const link = html("a", { href: `/runs/${runPath(run.name)}` }, run.name);
   const again = html("a", { href: `/?again=${encodeURIComponent(run.name)}#start`, "aria-label": `Run ${run.name} again with changes` }, "again");
   const bin = html("button", { type: "button", className: "quiet", disabled: run.state === "running", "aria-label": `Move ${run.name} to the bin` }, "delete");
   bin.addEventListener("click", () => remove(run.name));
@@ -70,7 +77,10 @@ async function remove(name) {
 let before = "";
 
 function draw() {
-  const listed = shown();
+  const found = shown();
+  const listed = every ? found : found.slice(0, ROWS);
+  find("all").hidden = found.length <= ROWS;
+  put("all", every ? `Show the first ${ROWS}` : `Show all ${found.length}`);
   const now = JSON.stringify([listed, [...ticked], order]);
   if (now === before) return;
   before = now;
@@ -107,10 +117,16 @@ for (const head of find("runs").querySelectorAll("[data-sort]")) {
     draw();
   });
 }
+find("all").addEventListener("click", () => {
+  every = !every;
+  draw();
+});
 find("search").value = address.get("search") ?? "";
 find("search").addEventListener("input", () => {
   address.set({ search: find("search").value });
   draw();
 });
 await keepReading();
-begin(address.get("again"));
+await begin(address.get("again"));
+// Shown when it has its place: rows come before it.
+find("start-section").classList.remove("later");

@@ -84,6 +84,7 @@ export class State {
     this.general = null;
     this.begun = null;
     this.styles = [];
+    this.remembers = [];
     this.runs = new Map();
     this.status = null;
     this.notices = [];
@@ -101,7 +102,7 @@ export class State {
     this.version = {};
     switch (kind) {
       case "reset": return this.reset();
-      case "scenario": [this.general, this.styles, this.begun] = [data.general, data.styles, data.begun ?? null]; return;
+      case "scenario": [this.general, this.styles, this.remembers, this.begun] = [data.general, data.styles, data.remembers ?? [], data.begun ?? null]; return;
       case "status": this.status = data; return;
       case "clients": this.run(data.run).clients = data.clients; return;
       case "rounds": {

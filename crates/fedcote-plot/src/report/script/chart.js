@@ -117,6 +117,7 @@ export class Chart {
     const all = this.lines.flatMap(({ points }) => points);
     const last = all.reduce((most, point) => Math.max(most, point.x), 0);
     const whole = view.axis === "round" ? [0, horizon(this.rounds, last)] : [0, last || 1];
+    this.whole = whole;
     const [x0, x1] = view.zoom ?? whole;
     const seen = all.filter((point) => point.x >= x0 && point.x <= x1);
     let low = Infinity;
@@ -271,12 +272,29 @@ export class Chart {
       return this.x0 + Math.max(0, Math.min(1, share)) * (this.x1 - this.x0);
     };
     let from = null;
+    // Two fingers zoom: what was under them stays under them.
+    const fingers = new Map();
+    let pinch = null;
+    const share = (x) => {
+      const box = this.drawing.getBoundingClientRect();
+      return (((x - box.left) * this.drawing.viewBox.baseVal.width) / box.width - this.area.left) / (this.area.right - this.area.left);
+    };
+    const lift = (event) => {
+      fingers.delete(event.pointerId);
+      pinch = null;
+    };
     this.plot.addEventListener("pointerdown", (event) => {
       if (event.button) return;
+      if (event.pointerType === "touch") {
+        fingers.set(event.pointerId, event.clientX);
+        pinch = fingers.size === 2 ? [...fingers.values()].map((x) => this.x0 + share(x) * (this.x1 - this.x0)) : null;
+      }
       from = event.pointerType === "touch" ? null : at(event);
       this.point(at(event));
     });
     this.plot.addEventListener("pointermove", (event) => {
+      if (fingers.has(event.pointerId)) fingers.set(event.pointerId, event.clientX);
+      if (pinch) return this.pinched(pinch, [...fingers.values()].map(share));
       const to = at(event);
       this.point(to);
       if (from === null) return;
@@ -289,10 +307,27 @@ export class Chart {
       from = null;
       if (range[1] - range[0] > 0.01 * (this.x1 - this.x0)) this.set({ zoom: range });
     });
-    this.plot.addEventListener("pointerleave", () => from === null && this.point(null));
+    addEventListener("pointerup", lift);
+    addEventListener("pointercancel", (event) => {
+      lift(event);
+      from = null;
+    });
+    // A finger leaves when it is lifted: what it showed stays to be read.
+    this.plot.addEventListener("pointerleave", (event) => from === null && event.pointerType !== "touch" && this.point(null));
     this.plot.addEventListener("dblclick", () => this.set({ zoom: null }));
     this.plot.addEventListener("keydown", (event) => this.key(event));
     addEventListener("resize", () => this.series.length && this.draw());
+  }
+
+  /** Zooms so that two values are at two shares of the width. */
+  pinched(values, shares) {
+    if (Math.abs(shares[1] - shares[0]) < 0.02) return;
+    const scale = (values[1] - values[0]) / (shares[1] - shares[0]);
+    if (!(scale > 0)) return;
+    const start = values[0] - shares[0] * scale;
+    const whole = this.whole;
+    const range = [Math.max(whole[0], start), Math.min(whole[1], start + scale)];
+    if (range[1] - range[0] > 1e-3 * (whole[1] - whole[0])) this.set({ zoom: range[0] <= whole[0] && range[1] >= whole[1] ? null : range });
   }
 
   key(event) {

@@ -50,6 +50,13 @@ export function number(value) {
   return String(+value.toFixed(size >= 100 ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : 4));
 }
 
+export const percent = (share, digits = 1) => (share === undefined || share === null ? "–" : `${(100 * share).toFixed(digits)} %`);
+
+export const plural = (count, one) => `${count.toLocaleString("en")} ${one}${count === 1 ? "" : "s"}`;
+
+/** The names of labels 0, 1, …: short, the same everywhere. */
+export const labelName = (index) => String(index);
+
 /** Gives the browser a file to save. */
 export function save(name, blob) {
   const link = html("a", { href: URL.createObjectURL(blob), download: name });

@@ -1,6 +1,6 @@
-// Bars, in the classes of the report's figures.
+// Bars of labels, in the classes of the report's figures.
 
-import { figure, labelName, svg, ticks } from "/assets/common.js";
+import { figure, labelName, svg, ticks } from "/assets/dom.js";
 
 /** Label shares: outlines of what the data has, filled with what took part. With `most`, panels share one scale. */
 export function labelBars(width, height, actual, series, description, most) {
