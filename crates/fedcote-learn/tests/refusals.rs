@@ -151,6 +151,18 @@ fn damaged_idx_files() {
     assert!(with(1, file(&[3], &[4, 4, 4])).contains("at least two classes"));
 }
 
+/// A megabyte that expands to a gigabyte used to be expanded to its end.
+#[test]
+fn a_compressed_file_cannot_fill_the_memory() {
+    let mut bytes = vec![0, 0, 8, 3];
+    bytes.extend([80_u32 << 20, 1, 1].iter().flat_map(|size| size.to_be_bytes()));
+    bytes.resize(80 << 20, 0);
+    let bomb = gzip(&bytes);
+    assert!(bomb.len() < 200_000);
+    let error = idx::read(Path::new("bomb.gz"), &bomb[..]).unwrap_err().to_string();
+    assert!(error.starts_with("bomb.gz: expands to more than 200 times its size"), "{error}");
+}
+
 #[test]
 fn missing_and_ambiguous_idx_files() {
     let folder = tempfile::tempdir().unwrap();

@@ -8,6 +8,9 @@ use crate::error::{refused, unknown};
 use crate::geometry::{Area, Point};
 use crate::standard::{PRESETS, ShadowingRange, Standard};
 
+/// As many as a scenario may have.
+const MOST_CLIENTS: usize = 100_000_000;
+
 pub(crate) type Check = Result<(), SettingError>;
 
 pub(crate) fn require(holds: bool, key: &str, reason: impl FnOnce() -> String) -> Check {
@@ -110,6 +113,9 @@ impl NetworkConfig {
     /// A key that another kind reads must have its default value.
     pub fn check(&self, clients: usize) -> Result<(), SettingError> {
         require(clients > 0, "kind", || "a network needs at least one client".into())?;
+        require(clients <= MOST_CLIENTS, "clients", || {
+            format!("must be from 1 to {MOST_CLIENTS}, is {clients}")
+        })?;
         if let Some(key) = self.without_effect() {
             let reason = match Kind::of_key(key) {
                 Some(kind) => {
@@ -177,8 +183,16 @@ impl NetworkConfig {
         require(self.cell_radius_m <= 1e6, "cell_radius_m", || {
             format!("must be at most 1e6, not {}", readable(self.cell_radius_m))
         })?;
-        positive("building_width_m", self.building_width_m)?;
-        positive("building_depth_m", self.building_depth_m)?;
+        for (key, length) in [
+            ("building_width_m", self.building_width_m),
+            ("building_depth_m", self.building_depth_m),
+        ] {
+            positive(key, length)?;
+            // Below that, walks from wall to wall have more legs than anybody can follow.
+            require(length >= 1e-3, key, || {
+                format!("must be at least 0.001, not {}", readable(length))
+            })?;
+        }
         finite("separation_m", self.separation_m)?;
         not_negative("base_station_height_m", self.base_station_height_m)?;
         not_negative("access_point_height_m", self.access_point_height_m)?;

@@ -24,9 +24,9 @@ fn key(seed: u64, client: usize) -> Key {
     Key::new(seed, Purpose::Mobility).client(client as u64)
 }
 
-/// The stream that draws where a client goes.
-pub(crate) fn route_stream(seed: u64, client: usize) -> Stream {
-    key(seed, client).copy(1).stream()
+/// The key of what draws where a client goes.
+pub(crate) fn route_key(seed: u64, client: usize) -> Key {
+    key(seed, client).copy(1)
 }
 
 /// The paper's walk: to and fro between a point indoors and a point of the cell's edge. Who starts
@@ -69,6 +69,11 @@ impl Walk {
     }
 }
 
+/// Legs, on average, after which a walk by waypoints begins anew at a random waypoint: so the position in any round,
+/// however late, takes about so many steps at most. Walks that a simulation sees are shorter than the first of these
+/// stretches (4,096 legs in a cell of 500 m are two weeks of walking).
+const LEGS: f64 = 4096.0;
+
 /// Random waypoint: straight to a random point, a pause, and on to the next. A point is indoors with
 /// probability `indoor_share`, else uniform outdoors.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -79,23 +84,29 @@ pub(crate) struct Waypoint {
 }
 
 impl Waypoint {
-    /// The position after a time; `corner` hears of every waypoint up to the one that comes next.
+    /// The position of a client after a time; `corner` hears of every waypoint since its walk last began anew, up to the
+    /// one that comes next.
     pub(crate) fn after(
         &self,
         seconds: f64,
         start: Point,
         area: &Area,
-        stream: &mut Stream,
+        key: Key,
         mut corner: impl FnMut(Point),
     ) -> Point {
+        let stretch = LEGS * self.mean_leg_seconds(area);
         let (mut here, mut left) = (start, seconds);
+        let mut stream = key.stream();
+        if seconds >= stretch {
+            left = seconds % stretch;
+            let number = (seconds / stretch) as u64;
+            stream = key.round((number >> 32) as u32).attempt(number as u32).stream();
+            here = self.draw(area, &mut stream);
+        }
+        let stream = &mut stream;
         corner(here);
         loop {
-            let next = if stream.random::<f64>() < self.indoor_share {
-                area.draw_indoors(stream)
-            } else {
-                area.draw_outdoors(stream)
-            };
+            let next = self.draw(area, stream);
             corner(next);
             let leg = here.distance(next) / self.speed;
             if left < leg {
@@ -108,5 +119,23 @@ impl Waypoint {
             left -= self.pause;
             here = next;
         }
+    }
+
+    /// The next waypoint.
+    fn draw(&self, area: &Area, stream: &mut Stream) -> Point {
+        if stream.random::<f64>() < self.indoor_share {
+            area.draw_indoors(stream)
+        } else {
+            area.draw_outdoors(stream)
+        }
+    }
+
+    /// About how long a leg takes, pause included: points in the building are a third of its diagonal apart, others
+    /// about a radius.
+    fn mean_leg_seconds(&self, area: &Area) -> f64 {
+        let both_indoors = self.indoor_share * self.indoor_share;
+        let way =
+            both_indoors * area.width.hypot(area.depth) / 3.0 + (1.0 - both_indoors) * area.radius;
+        way / self.speed + self.pause
     }
 }

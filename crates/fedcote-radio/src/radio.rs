@@ -9,7 +9,7 @@ use crate::config::{Mobility, NetworkConfig};
 
 use crate::fading::{Rayleigh, Variation};
 use crate::geometry::{Area, Point};
-use crate::mobility::{Walk, Waypoint, movers, route_stream};
+use crate::mobility::{Walk, Waypoint, movers, route_key};
 use crate::network::{Layout, Place, Source, Upload};
 use crate::standard::Standard;
 
@@ -136,9 +136,11 @@ impl Radio {
                     None => area.draw_outdoors(&mut stream),
                 };
                 let movement = match config.mobility {
-                    Mobility::Walk if moving[client] => {
-                        Movement::Walk(Walk::new(start, &area, &mut route_stream(seed, client)))
-                    }
+                    Mobility::Walk if moving[client] => Movement::Walk(Walk::new(
+                        start,
+                        &area,
+                        &mut route_key(seed, client).stream(),
+                    )),
                     Mobility::Waypoint if moving[client] => Movement::Waypoint(Waypoint {
                         indoor_share: config.indoor_share,
                         speed: config.speed_m_per_s,
@@ -183,8 +185,7 @@ impl Radio {
             Movement::Stand => *start,
             Movement::Walk(walk) => walk.after(self.speed * seconds),
             Movement::Waypoint(waypoint) => {
-                let mut stream = route_stream(self.seed, client);
-                waypoint.after(seconds, *start, &self.area, &mut stream, |_| ())
+                waypoint.after(seconds, *start, &self.area, route_key(self.seed, client), |_| ())
             }
         }
     }
@@ -282,9 +283,8 @@ impl Layout for Radio {
             Movement::Waypoint(waypoint) => {
                 let mut corners = Vec::new();
                 let seconds = f64::from(round) * self.round_seconds;
-                let mut stream = route_stream(self.seed, client);
-                waypoint
-                    .after(seconds, *start, &self.area, &mut stream, |point| corners.push(point));
+                let key = route_key(self.seed, client);
+                waypoint.after(seconds, *start, &self.area, key, |point| corners.push(point));
                 corners
             }
         }

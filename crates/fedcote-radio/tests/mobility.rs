@@ -220,3 +220,62 @@ fn a_placement_has_its_own_seed() {
         }
     }
 }
+
+/// A walk by waypoints used to be followed leg by leg from its beginning: one question for the last round that a number
+/// can name kept the live page busy for minutes.
+#[test]
+fn any_round_of_a_walk_is_found_at_once() {
+    let network = network(Mobility::Waypoint);
+    for round in [u32::MAX, u32::MAX - 1, 1 << 31] {
+        let places = network.positions(round);
+        assert!(places.iter().all(|place| place.x.hypot(place.y) <= 200.0 + 1e-9));
+        assert_eq!(places, network.positions(round));
+        let route = network.layout().unwrap().route(round, CLIENTS - 1);
+        assert!(route.len() < 20_000, "{}", route.len());
+    }
+}
+
+/// A building of 1e-200 m had walks without end.
+#[test]
+fn walks_in_the_smallest_building_end() {
+    let config = |width| NetworkConfig {
+        mobility: Mobility::Waypoint,
+        building_width_m: width,
+        building_depth_m: width,
+        indoor_share: 1.0,
+        speed_m_per_s: 300.0,
+        ..Default::default()
+    };
+    let refused = Network::new(&config(1e-200), 3, 23_860, 5, ".".as_ref()).unwrap_err();
+    assert!(refused.to_string().contains("building_width_m"), "{refused}");
+    let network = Network::new(&config(1e-3), 20, 23_860, 5, ".".as_ref()).unwrap();
+    for round in [1, 500, u32::MAX] {
+        assert!(network.positions(round).iter().all(|place| place.indoor));
+    }
+}
+
+/// Who walks for long is as likely here or there as before its walk began anew.
+#[test]
+fn walks_that_begin_anew_are_distributed_as_before() {
+    let config =
+        NetworkConfig { mobility: Mobility::Waypoint, moving_share: 1.0, ..Default::default() };
+    let clients = 3000;
+    let network = Network::new(&config, clients, 23_860, 5, ".".as_ref()).unwrap();
+    let at = |round| {
+        let places = network.positions(round);
+        let mean =
+            |value: &dyn Fn(&Place) -> f64| places.iter().map(value).sum::<f64>() / clients as f64;
+        [
+            mean(&|place| f64::from(place.indoor)),
+            mean(&|place| place.x.hypot(place.y) / 200.0),
+            mean(&|place| place.y / 200.0),
+        ]
+    };
+    let before = at(20_000);
+    for round in [70_000_001, 4_000_000_007] {
+        for (one, two) in before.into_iter().zip(at(round)) {
+            // Deviations are at most 0.5, hence standard errors of a difference below 0.013.
+            assert!((one - two).abs() < 5.0 * 0.013, "{round}: {one} {two}");
+        }
+    }
+}

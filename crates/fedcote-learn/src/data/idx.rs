@@ -4,9 +4,11 @@
 //! big-endian 32-bit number, and the values, last dimension fastest.
 
 use std::{
+    cell::Cell,
     fs,
     io::{self, BufReader, Read},
     path::{Path, PathBuf},
+    rc::Rc,
 };
 
 use flate2::read::MultiGzDecoder;
@@ -16,6 +18,12 @@ use crate::Error;
 
 /// The most values that a file may hold: sixteen times EMNIST, and small enough to fit in memory.
 const MOST: u64 = 1 << 34;
+/// Images shrink to a fifth, black ones to a hundredth. What expands further is made to fill the memory.
+const MOST_EXPANSION: u64 = 200;
+/// So much is expanded in any case.
+const FREE: u64 = 64 << 20;
+/// What is read before the expansion is looked at again.
+const PIECE: u64 = 1 << 20;
 
 /// An IDX file's contents.
 #[derive(Debug, Clone)]
@@ -35,7 +43,48 @@ pub fn read(path: &Path, reader: impl Read) -> Result<File, Error> {
     let failed = |error: io::Error| Error::file(path, error);
     (&mut reader).take(2).read_to_end(&mut start).map_err(failed)?;
     let whole = start.chain(&mut reader);
-    if start == [0x1f, 0x8b] { parse(path, MultiGzDecoder::new(whole)) } else { parse(path, whole) }
+    if start != [0x1f, 0x8b] {
+        return parse(path, whole);
+    }
+    let packed = Rc::new(Cell::new(0));
+    let counted = Counted { inner: whole, read: Rc::clone(&packed) };
+    parse(path, Expanding { inner: MultiGzDecoder::new(counted), packed, expanded: 0 })
+}
+
+/// Counts what was read.
+struct Counted<R> {
+    inner: R,
+    read: Rc<Cell<u64>>,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(buffer)?;
+        self.read.set(self.read.get() + read as u64);
+        Ok(read)
+    }
+}
+
+/// Ends with an error when a compressed file expands beyond all measure.
+struct Expanding<R> {
+    inner: R,
+    packed: Rc<Cell<u64>>,
+    expanded: u64,
+}
+
+impl<R: Read> Read for Expanding<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let most = buffer.len().min(PIECE as usize);
+        let read = self.inner.read(&mut buffer[..most])?;
+        self.expanded += read as u64;
+        if self.expanded > FREE.max(MOST_EXPANSION * self.packed.get()) {
+            let reason = format!(
+                "expands to more than {MOST_EXPANSION} times its size; unpack it (gunzip) if it is what it should be"
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
+        }
+        Ok(read)
+    }
 }
 
 fn parse(path: &Path, mut reader: impl Read) -> Result<File, Error> {
