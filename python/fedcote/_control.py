@@ -31,6 +31,13 @@ CHANGES, GAINS = 20, 40
 #: (nats).
 OPEN, CALM, SHUT = 0.3, 0.25, 0.5
 
+#: A change of at most this share of the update's own squared norm does not end corrections: they
+#: were right, however long they are.
+SMALL = 0.08
+
+#: What such a change counts as at most: neither calm nor unstable.
+STEADY = 0.3
+
 #: More than any of these, and a number that JSON can hold.
 ENOUGH = 1e300
 
@@ -61,10 +68,10 @@ class Safety:
     """Decides whether corrections are sent, from energies in units of the loss.
 
     The *change* ‖u − u'‖²/(Eγ) is how much a corrected update differs from the client's one before;
-    the *gain* ‖u‖²/(Eγ) of an uncorrected update is to first order what a client gains on its own
-    data in a round. Corrections are sent from the beginning. They end when the median change of
-    the last 20 is above 0.5, begin a second time when the median gain of the last 40 is below
-    0.3, and end for good when the change is above its bound again.
+    one below 0.08 ‖u‖²/(Eγ) counts as at most 0.3. The *gain* ‖u‖²/(Eγ) of an uncorrected update is to first
+    order what a client gains on its own data in a round. Corrections are sent from the beginning.
+    They end when the median change of the last 20 is above 0.5, begin a second time when the median
+    gain of the last 40 is below 0.3, and end for good when the change is above its bound again.
     """
 
     #: Corrections are sent for the first time, not at present, for the second time, no more.
@@ -232,7 +239,10 @@ class Control(Memory):
             if name not in corrected:
                 safety.gained(squared(update, floats), length)
             elif remembered is not None:
-                safety.corrected(name, squared(update, corrected[name], remembered), length)
+                change = squared(update, corrected[name], remembered)
+                if change <= SMALL * squared(update, corrected[name]) and usable(length):
+                    change = min(change, STEADY * length)
+                safety.corrected(name, change, length)
         if self.calm is None and safety.is_open and safety.told:
             self.calm = round_, dict(model)
         verdict, calm = safety.decide(), self.calm

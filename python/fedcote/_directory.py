@@ -20,6 +20,13 @@ log = logging.getLogger("flwr")
 
 QUERY = "query.label_histogram"
 
+#: How long clients that come later are waited for at most, in seconds: one that is silent on purpose
+#: must not hold up every round for the time that the first ones get.
+LATER = 10.0
+
+#: Nodes that are gone and still known by name. A client that comes back as another node says its name.
+MOST_GONE = 10_000
+
 #: The longest name of a client.
 LONGEST_NAME = 200
 
@@ -84,6 +91,19 @@ class Directory:
                 log.info("fedcote: client %s is now node %d", name, node)
         return free
 
+    def pruned(self, grid: Grid) -> list[str]:
+        """Forgets nodes that are long gone; returns the names that no node has any more."""
+        here = set(grid.get_node_ids())
+        gone = [node for node in self.names if node not in here]
+        # In the order in which they came: those that may come and go by the thousand are the last.
+        for node in gone[: max(0, len(gone) - MOST_GONE)]:
+            self.claims.pop(node, None)
+        free = {self.names.pop(node) for node in gone[: max(0, len(gone) - MOST_GONE)]}
+        absent = [node for node in self.asked if node not in here and node not in self.names]
+        for node in absent:
+            del self.asked[node]
+        return sorted(free - set(self.names.values()))
+
     def _holder(self, name: str, here: set[int]) -> int | None:
         """The connected node that has this name."""
         return next(
@@ -92,8 +112,9 @@ class Directory:
 
     def _introduce(self, grid: Grid, unknown: list[int], here: set[int]) -> None:
         """Asks nodes for their names and label histograms."""
-        messages = [message(RecordDict(), node, QUERY, self.timeout) for node in unknown]
-        replies = list(grid.send_and_receive(messages, timeout=self.timeout))
+        timeout = min(self.timeout, LATER) if self.names else self.timeout
+        messages = [message(RecordDict(), node, QUERY, timeout) for node in unknown]
+        replies = list(grid.send_and_receive(messages, timeout=timeout))
         nodes = {sent.metadata.message_id: sent.metadata.dst_node_id for sent in messages}
         for node in unknown:
             self.asked[node] = self.asked.get(node, 0) + 1

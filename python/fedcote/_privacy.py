@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from ._fedcote import gaussian_epsilon
 from ._memory import Arrays
 
 
@@ -143,32 +144,3 @@ class Privacy:
                     "use the same, or start again from nothing"
                 )
         self.spent = {str(name): float(spent) for name, spent in state["spent"].items()}
-
-
-def gaussian_epsilon(mu: float, delta: float) -> float:
-    """The smallest ε at which μ-Gaussian differential privacy is (ε, δ)-differential privacy.
-
-    δ(ε) = Φ(−ε/μ + μ/2) − e^ε Φ(−ε/μ − μ/2) (Balle and Wang 2018), solved for ε by bisection.
-
-    >>> round(gaussian_epsilon(1.0, 1e-5), 2)
-    4.38
-    """
-    if mu <= 0.0:
-        return 0.0
-
-    def phi(x: float) -> float:
-        return 0.5 * math.erfc(-x / math.sqrt(2.0))
-
-    def exceeds(epsilon: float) -> bool:
-        far = phi(-epsilon / mu - mu / 2.0)
-        return phi(-epsilon / mu + mu / 2.0) - (math.exp(epsilon) * far if far else 0.0) > delta
-
-    low, high = 0.0, 1.0
-    while exceeds(high):
-        low, high = high, 2.0 * high
-        if high > 600.0:
-            return math.inf  # no protection to speak of
-    for _ in range(60):
-        middle = (low + high) / 2.0
-        low, high = (middle, high) if exceeds(middle) else (low, middle)
-    return high

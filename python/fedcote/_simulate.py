@@ -20,6 +20,9 @@ from . import _fedcote, _progress, _scheme, _task
 from ._scheme import Scheme
 from ._task import Task
 
+#: As many as the command takes.
+_MOST_THREADS = 1024
+
 
 @dataclass(frozen=True)
 class Figure:
@@ -292,6 +295,8 @@ def simulate(
     changes = [f"{key}={_toml(value)}" for key, value in changed.items()]
     changes += [f"sweep.{key}={_toml(list(values))}" for key, values in (sweep or {}).items()]
     tasks = None if task is None else _task.tasks(task)
+    if not 0 <= int(threads) <= _MOST_THREADS:
+        raise ValueError(f"threads: must be from 0 to {_MOST_THREADS}, is {threads}")
     threads = 1 if (tasks is not None or own) and threads == 0 else int(threads)
     if on not in (None, "ray"):
         raise ValueError(f'on: {on!r} is not known; "ray" is')

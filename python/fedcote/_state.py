@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -31,24 +32,25 @@ def write(
     """
     previous = _named(file)
     file.parent.mkdir(parents=True, exist_ok=True)
+    _sweep(file, previous)
     model = f"{file.name}.round-{state['round']}.npz"
-    _write_arrays(file.with_name(model), arrays)
+    _write_arrays(file, model, arrays)
     names = {}
     for client, (round_, update) in updates.items():
         # Clients may be called anything, files may not.
         digest = hashlib.sha256(client.encode()).hexdigest()[:24]
         names[client] = f"{file.name}.update-{digest}.round-{round_}.npz"
         if names[client] not in previous:
-            _write_arrays(file.with_name(names[client]), update)
+            _write_arrays(file, names[client], update)
     calm_name = None
     if calm is not None:
         calm_name = f"{file.name}.calm.round-{calm[0]}.npz"
         if calm_name not in previous:
-            _write_arrays(file.with_name(calm_name), calm[1])
+            _write_arrays(file, calm_name, calm[1])
     moment_names = {}
     for moment, values in (moments or {}).items():
         moment_names[moment] = f"{file.name}.{moment}.round-{state['round']}.npz"
-        _write_arrays(file.with_name(moment_names[moment]), values)
+        _write_arrays(file, moment_names[moment], values)
     document = {
         **state,
         "arrays": model,
@@ -59,7 +61,8 @@ def write(
         "moment_arrays": list(next(iter((moments or {}).values()), {})),
     }
     with _replacing(file) as stream:
-        stream.write(json.dumps(document).encode())
+        stream.write(json.dumps({**document, "checksum": _checksum(document)}).encode())
+    _flush_folder(file.parent)  # the new state must be there before files of the old one go
     for old in previous - {model, calm_name, *names.values(), *moment_names.values()}:
         file.with_name(old).unlink(missing_ok=True)
 
@@ -74,29 +77,34 @@ def read(
     reading = file
     try:
         state = json.loads(file.read_bytes())
+        if not isinstance(state, dict):
+            raise ValueError("it is no object of JSON")
+        sum_ = state.pop("checksum", None)  # early versions had none
+        if sum_ is not None and sum_ != _checksum(state):
+            raise ValueError("its checksum does not match")
         names = state["array_names"]
-        files = {client: file.with_name(name) for client, name in state["updates"].items()}
-        reading = file.with_name(state["arrays"])
+        files = {client: _beside(file, name) for client, name in state["updates"].items()}
+        reading = _beside(file, state["arrays"])
         arrays = _read_arrays(reading, names)
         updates = {}
         for client, reading in files.items():
             updates[client] = _read_arrays(reading, names)
         calm = None
         if state.get("calm") is not None:
-            reading = file.with_name(state["calm"])
+            reading = _beside(file, state["calm"])
             calm = _read_arrays(reading, names)
         moments = {}
         for moment, name in state.get("moments", {}).items():
-            reading = file.with_name(name)
+            reading = _beside(file, name)
             moments[moment] = _read_arrays(reading, state["moment_arrays"])
     except FileNotFoundError:
         if reading == file:
             return None
         raise ValueError(f"{file}: names {reading}, which does not exist") from None
-    except OSError:
-        raise
+    except OSError as problem:
+        raise ValueError(f"{reading}: cannot be read: {problem.strerror or problem}") from None
     except Exception as problem:
-        # Damaged archives fail in many ways.
+        # Damaged archives fail in many ways, deep documents with a RecursionError.
         raise ValueError(
             f"{reading}: is no state of a federation, or damaged ({problem or type(problem).__name__}); "
             f"restore it from a copy, or move {file} away to start again from nothing"
@@ -110,16 +118,61 @@ def _named(file: Path) -> set[str]:
         state = json.loads(file.read_bytes())
         named = {state["arrays"], *state["updates"].values(), state.get("calm")}
         named.update(state.get("moments", {}).values())
-        return {name for name in named if name is not None}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {_beside(file, name).name for name in named if name is not None}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return set()
 
 
-def _write_arrays(file: Path, arrays: Arrays) -> None:
+def _beside(file: Path, name: Any) -> Path:
+    """A file that a state names: beside it, and one of its own."""
+    if not isinstance(name, str) or not _own(file).fullmatch(name):
+        raise ValueError(f"it names {name!r}, which is no file of its own")
+    return file.with_name(name)
+
+
+def _own(file: Path) -> re.Pattern[str]:
+    """The names of a state's files of arrays."""
+    kinds = r"(update-[0-9a-f]{24}\.|calm\.|[a-z0-9_-]+\.)?"
+    return re.compile(re.escape(file.name) + rf"\.{kinds}round-[0-9]+\.npz")
+
+
+def _sweep(file: Path, named: set[str]) -> None:
+    """Removes what a process that was killed left: temporary files, and arrays that no state names."""
+    name = re.escape(file.name)
+    # Not those of optimisers of one's own: `fed.mine` may be another state beside `fed`.
+    kinds = r"(update-[0-9a-f]{24}\.|(calm|momentum|first|second)\.)?"
+    left = re.compile(rf"\.{name}\.[a-z0-9_]{{8}}\.part|{name}\.{kinds}round-[0-9]+\.npz")
+    for found in file.parent.iterdir():
+        if left.fullmatch(found.name) and found.name not in named:
+            found.unlink(missing_ok=True)
+
+
+def _checksum(document: Mapping[str, Any]) -> str:
+    """A checksum of a document that tells accidents; the order of its keys does not count."""
+    # As it reads back: whole numbers as keys are text then, pairs are lists.
+    plain = json.dumps(json.loads(json.dumps(document)), sort_keys=True)
+    return hashlib.sha256(plain.encode()).hexdigest()[:32]
+
+
+def _flush_folder(folder: Path) -> None:
+    """Makes renamed files survive a power cut, where the system can flush folders."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(descriptor)
+    except OSError:
+        pass
+    finally:
+        os.close(descriptor)
+
+
+def _write_arrays(state: Path, name: str, arrays: Arrays) -> None:
     numbered: dict[str, Any] = {
         f"array-{index}": array for index, array in enumerate(arrays.values())
     }
-    with _replacing(file) as stream:
+    with _replacing(state, name) as stream:
         np.savez(stream, **numbered)
 
 
@@ -129,13 +182,15 @@ def _read_arrays(file: Path, names: list[str]) -> Arrays:
 
 
 class _replacing:
-    """A temporary file beside ``file`` that takes its place when all went well."""
+    """A temporary file of a state that takes its place, or that of its file ``name``."""
 
-    def __init__(self, file: Path) -> None:
-        self.file = file
+    def __init__(self, state: Path, name: str | None = None) -> None:
+        self.state, self.file = state, state.with_name(name or state.name)
 
     def __enter__(self) -> Any:
-        descriptor, self.temporary = tempfile.mkstemp(dir=self.file.parent, prefix=".fedcote-")
+        descriptor, self.temporary = tempfile.mkstemp(
+            dir=self.file.parent, prefix=f".{self.state.name}.", suffix=".part"
+        )
         self.stream = os.fdopen(descriptor, "wb")
         return self.stream
 

@@ -125,7 +125,7 @@ class Training(FedAvg):
 
     def _draw(self, current: Round, again: bool) -> list[Message]:
         """Draws clients for a round and makes their messages."""
-        for name in self.directory.retired(current.grid):
+        for name in self.directory.retired(current.grid) + self.directory.pruned(current.grid):
             self._forget(name)
         nodes = self.directory.nodes(current.grid, self.min_available_nodes)
         selected = self.selected or max(int(len(nodes) * self.fraction_train), self.min_train_nodes)

@@ -21,6 +21,8 @@ A client that cannot install the package can carry a copy of this file; only noi
 from __future__ import annotations
 
 import contextlib
+import json
+import os
 import random
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -75,6 +77,7 @@ def label_histogram(
     histogram: Iterable[int] | None = None,
     name: str | None = None,
     epsilon: float | None = None,
+    answer_file: str | os.PathLike[str] | None = None,
 ) -> Message:
     """The reply to the query: this client's stable name, and its label counts.
 
@@ -91,15 +94,25 @@ def label_histogram(
         ``partition-id`` of the node's configuration (``flower-supernode --node-config``);
         without any of these the node's id, which changes at every restart.
     epsilon
-        Add noise to the counts for ε-differential privacy. It is drawn once and kept in the
-        context's state, so that asking repeatedly tells nothing more.
+        Add noise to the counts for ε-differential privacy. Within a run it is drawn once and kept
+        in the context's state, so that asking repeatedly tells nothing more. Every run of Flower
+        has a new context: n runs draw n times, and cost n·ε together, unless there is an
+    answer_file
+        where the noisy answer is kept on this client's disk: all runs give that answer, and cost ε
+        together. Remove it when the data has changed; the next answer costs another ε. For
+        ``epsilon`` only.
     """
     from flwr.app import ConfigRecord, Message, RecordDict
 
     if name is None:
         name = context.node_config.get("client-name", context.node_config.get("partition-id"))
+    if answer_file is not None and epsilon is None:
+        raise ValueError("answer_file: is for answers with noise; pass epsilon")
     if RECORD in context.state:
         answer = list(context.state[RECORD]["labels"])
+    elif answer_file is not None and os.path.exists(answer_file):
+        answer = _kept(answer_file, float(epsilon or 0.0))
+        context.state[RECORD] = ConfigRecord({"labels": answer})
     else:
         if histogram is None:
             if labels is None or classes is None:
@@ -108,11 +121,44 @@ def label_histogram(
         answer = [int(count) for count in histogram]
         if epsilon is not None:
             answer = noisy(answer, epsilon)
+            if answer_file is not None:
+                # Before anybody hears of it: what is told twice must be the same.
+                _keep(answer_file, answer, float(epsilon))
             context.state[RECORD] = ConfigRecord({"labels": answer})
     record = ConfigRecord({"labels": answer})
     if name is not None:
         record["name"] = str(name)
     return Message(RecordDict({RECORD: record}), reply_to=message)
+
+
+def _keep(file: str | os.PathLike[str], answer: list[int], epsilon: float) -> None:
+    """Writes a noisy answer to a file of this user's, as a whole."""
+    temporary = f"{os.fspath(file)}.{os.getpid()}.part"
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+        json.dump({"labels": answer, "epsilon": epsilon}, stream)
+        stream.flush()
+        os.fsync(stream.fileno())
+    os.replace(temporary, file)
+
+
+def _kept(file: str | os.PathLike[str], epsilon: float) -> list[int]:
+    """The answer in a file; a damaged one is refused, since a new answer would cost privacy."""
+    try:
+        with open(file, encoding="utf-8") as stream:
+            kept = json.load(stream)
+        answer, drawn_with = [int(count) for count in kept["labels"]], float(kept["epsilon"])
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
+        raise ValueError(
+            f"{os.fspath(file)}: is no answer, or damaged; remove it to draw a new one, which "
+            "costs another epsilon"
+        ) from None
+    if drawn_with > epsilon:
+        raise ValueError(
+            f"{os.fspath(file)}: was drawn with epsilon {drawn_with}, which is less private than "
+            f"{epsilon}; it has been told, so that removing it takes nothing back"
+        )
+    return answer
 
 
 class Correction:

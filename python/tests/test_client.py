@@ -71,3 +71,27 @@ def test_noise_is_drawn_once():
     node = context()
     answers = [tuple(ask(node, histogram=[1000] * 20, epsilon=0.01)["labels"]) for _ in range(5)]
     assert len(set(answers)) == 1 and answers[0] != (1000,) * 20
+
+
+def test_noise_is_drawn_once_for_all_runs_where_it_is_kept(tmp_path):
+    """Regression: Flower makes a new context for every run, and a thousand runs gave the exact counts."""
+    file = tmp_path / "answer.json"
+    exact = [1000] * 20
+
+    def runs(**options):
+        asked = [ask(context(), histogram=exact, epsilon=0.01, **options) for _ in range(4)]
+        return {tuple(answer["labels"]) for answer in asked}
+
+    assert len(runs()) == 4  # a new draw for every run: four times the epsilon
+    assert len(runs(answer_file=file)) == 1
+    assert file.stat().st_mode & 0o077 == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["answer.json"]
+    # Who asks for more privacy than was given is told; who asks for less gets what was told before.
+    with pytest.raises(ValueError, match="less private"):
+        ask(context(), histogram=exact, epsilon=0.001, answer_file=file)
+    for damaged in ["", "{}", '{"labels": "x", "epsilon": 1}', "[" * 100_000]:
+        file.write_text(damaged)
+        with pytest.raises(ValueError, match=r"answer\.json: is no answer, or damaged"):
+            ask(context(), histogram=exact, epsilon=0.01, answer_file=file)
+    with pytest.raises(ValueError, match="pass epsilon"):
+        ask(context(), histogram=exact, answer_file=file)

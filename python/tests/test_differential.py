@@ -186,7 +186,9 @@ class Federation:
             elif client in self.gradients and self.data.steps[client] > 1:
                 change = gradient - self.gradients[client]
                 if client in self.corrected:
-                    self.changes.append(change @ change * length)
+                    small = change @ change <= 0.08 * (gradient @ gradient)
+                    energy = change @ change * length
+                    self.changes.append(min(energy, 0.3) if small else energy)
                 self.corrected.add(client)
             self.gradients[client] = gradient
         if self.scheme["name"] != "control-full" and self.watch(round_["rate"]):
@@ -251,6 +253,23 @@ class Federation:
                 if value < best[0]:
                     best = (value, weights)
         return self.model + best[1] @ updates
+
+    def median(self, round_, clients, copies, updates):
+        return self.model + np.median(updates, axis=0)
+
+    def trimmed_mean(self, round_, clients, copies, updates):
+        """A fifth at either end, rounded up, as long as something stays."""
+        out = min(-(-len(clients) // 5), (len(clients) - 1) // 2)
+        return self.model + np.sort(updates, axis=0)[out : len(clients) - out].mean(axis=0)
+
+    def krum(self, round_, clients, copies, updates):
+        """Of three arrivals or more, the one with the nearest n - f - 2 neighbours."""
+        if len(clients) < 3:
+            return self.model
+        distances = ((updates[:, None] - updates[None]) ** 2).sum(-1)
+        nearest = len(clients) - (len(clients) - 3) // 2 - 2
+        scores = np.sort(distances, axis=1)[:, 1 : 1 + nearest].sum(1)
+        return self.model + updates[np.argmin(scores)]
 
 
 @pytest.mark.parametrize(("federation", "scheme"), CASES)

@@ -1,5 +1,8 @@
 """Outage and networks against the standard library and by simulation."""
 
+import os
+import subprocess
+import sys
 from statistics import NormalDist
 
 import numpy as np
@@ -47,3 +50,41 @@ def test_wrong_networks_are_refused():
     ]:
         with pytest.raises(ValueError, match=text):
             fedcote.Network(2, **config)
+
+
+def test_more_clients_than_fit_are_refused():
+    """Regression: the process was aborted for want of memory."""
+    for clients in (10**15, 10**9):
+        with pytest.raises(ValueError, match="clients: must be from 1 to 100000000"):
+            fedcote.Network(clients)
+
+
+FORKED = """
+import os, sys
+import numpy as np
+import fedcote
+
+def work():
+    network = fedcote.Network(100_000, kind="fixed", failure=0.5)
+    labels = np.ones((50_000, 2))
+    found = fedcote.select(labels, failure=np.full(50_000, 0.25), selected=10)
+    return network.failures(3).sum() + found.selection.sum() + len(fedcote.mnist().train_images)
+
+before = work()
+for _ in range(2):
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if work() == before else 1)
+    _, status = os.waitpid(child, 0)
+    assert status == 0, status
+print("done")
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_computes_on_threads_of_its_own():
+    """Regression: after a large call a forked process waited for ever for its parent's threads."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FORKED], capture_output=True, text=True, timeout=300
+    )
+    assert done.stdout == "done\n", done.stderr

@@ -67,6 +67,9 @@ def test_wrong_scenarios_are_refused():
         fedcote.simulate("no-such-preset")
     with pytest.raises(ValueError, match="rounds"):
         fedcote.simulate("quickstart", {"rounds": -1})
+    for threads in (10**6, -1):  # regression: a million threads never returned
+        with pytest.raises(ValueError, match="threads: must be from 0 to 1024"):
+            fedcote.simulate("quickstart", {"rounds": 1}, threads=threads)
 
 
 def test_ctrl_c_interrupts(tmp_path):

@@ -4,7 +4,7 @@ use numpy::{Element, PyReadonlyArray1, PyReadwriteArray1};
 use pyo3::prelude::*;
 use rayon::prelude::*;
 
-use crate::refuse;
+use crate::{refuse, threads};
 
 /// Values a piece of work: its f64 sums stay in the first-level cache.
 const CHUNK: usize = 2048;
@@ -59,7 +59,9 @@ fn weighted_sum<T: Float>(
         // What is finite in f64 need not be in f32.
         out.iter().all(|value| value.wide().is_finite())
     };
-    Ok(py.detach(|| out.par_chunks_mut(CHUNK).enumerate().map(sum).reduce(|| true, |a, b| a & b)))
+    Ok(threads::work(py, || {
+        out.par_chunks_mut(CHUNK).enumerate().map(sum).reduce(|| true, |a, b| a & b)
+    }))
 }
 
 /// [`weighted_sum`] of `float32` arrays.

@@ -6,7 +6,7 @@ use fedcote_learn::data::{DataSpec, Split, load};
 use numpy::{PyArray1, PyArray3, PyArrayMethods, PyReadonlyArray1};
 use pyo3::prelude::*;
 
-use crate::refuse;
+use crate::{refuse, threads};
 
 type Arrays<'py> = (Bound<'py, PyArray3<u8>>, Bound<'py, PyArray1<u8>>);
 
@@ -19,7 +19,7 @@ fn arrays<'py>(py: Python<'py>, split: &Split) -> PyResult<Arrays<'py>> {
 /// Training images and labels, test images and labels.
 #[pyfunction]
 pub fn mnist(py: Python<'_>) -> PyResult<(Arrays<'_>, Arrays<'_>)> {
-    let data = py.detach(|| load(&DataSpec::default(), Path::new("."))).map_err(refuse)?;
+    let data = threads::work(py, || load(&DataSpec::default(), Path::new("."))).map_err(refuse)?;
     Ok((arrays(py, &data.train)?, arrays(py, &data.test)?))
 }
 
@@ -37,7 +37,8 @@ pub fn partition<'py>(
     let spec = serde_json::from_str(choices).and_then(serde_json::from_value::<DataSpec>);
     let spec = spec.map_err(|error| refuse(format_args!("partition: {error}")))?;
     let labels = labels.as_slice()?;
-    let found = py.detach(|| fedcote_learn::partition(&spec, labels, classes, clients, seed));
+    let found =
+        threads::work(py, || fedcote_learn::partition(&spec, labels, classes, clients, seed));
     // The keys are arguments here.
     let found = found.map_err(|error| refuse(error.to_string().trim_start_matches("data.")))?;
     Ok((0..found.len()).map(|client| PyArray1::from_slice(py, found.client(client))).collect())

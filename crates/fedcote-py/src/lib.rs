@@ -16,6 +16,7 @@ mod select;
 mod selector;
 mod simulate;
 mod task;
+mod threads;
 
 use pyo3::PyErr;
 use pyo3::exceptions::PyValueError;
@@ -38,7 +39,7 @@ mod _fedcote {
     #[pymodule_export]
     use crate::network::{Network, outage};
     #[pymodule_export]
-    use crate::privacy::protect;
+    use crate::privacy::{gaussian_epsilon, protect};
     #[pymodule_export]
     use crate::remote::stretch;
     #[pymodule_export]
@@ -54,6 +55,7 @@ mod _fedcote {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        crate::threads::remember();
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

@@ -9,7 +9,7 @@ use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::refuse;
+use crate::{refuse, threads};
 
 /// Φ(−margin/σ), entry by entry.
 #[pyfunction]
@@ -60,7 +60,7 @@ impl Network {
     ) -> PyResult<Self> {
         let config: NetworkConfig = serde_json::from_str(config)
             .map_err(|error| refuse(format_args!("network: {error}")))?;
-        let network = py.detach(|| {
+        let network = threads::work(py, || {
             fedcote_radio::Network::new(&config, clients, model_parameters, seed, Path::new(base))
         });
         Ok(Self { network: network.map_err(refuse)?, seed })
@@ -83,7 +83,7 @@ impl Network {
 
     fn failures<'py>(&self, py: Python<'py>, round: u32) -> Bound<'py, PyArray1<f64>> {
         let mut failures = Vec::new();
-        py.detach(|| self.network.failures(round, &mut failures));
+        threads::work(py, || self.network.failures(round, &mut failures));
         failures.into_pyarray(py)
     }
 
@@ -94,7 +94,7 @@ impl Network {
     }
 
     fn positions<'py>(&self, py: Python<'py>, round: u32) -> PyResult<Vec<Bound<'py, PyDict>>> {
-        let places = py.detach(|| self.network.positions(round));
+        let places = threads::work(py, || self.network.positions(round));
         let row = |place: &fedcote_radio::Place<'_>| {
             let row = PyDict::new(py);
             row.set_item("client", place.client)?;

@@ -6,7 +6,7 @@ use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyUntyped
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::refuse;
+use crate::{refuse, threads};
 
 /// The options of `select` as Python gives them: a dictionary.
 #[derive(Debug, Clone, FromPyObject)]
@@ -79,7 +79,7 @@ pub fn appearance<'py>(
 ) -> PyResult<Bound<'py, PyArray1<f64>>> {
     let (selection, failure) = (selection.as_slice()?, failure.as_slice()?);
     let (kind, uploads) = (draws_named(draws)?, uploads_named(uploads)?);
-    let found = py.detach(|| match (kind, uploads) {
+    let found = threads::work(py, || match (kind, uploads) {
         (Draws::Independent, Uploads::PerDraw) => {
             fedcote::appearance::appearance(selection, failure, selected)
         }
@@ -102,7 +102,7 @@ fn federation(
 ) -> PyResult<Federation> {
     let classes = labels.shape()[1];
     let (counts, failure) = (labels.as_slice()?.to_vec(), failure.as_slice()?.to_vec());
-    py.detach(|| {
+    threads::work(py, || {
         let Some((down, of)) = groups else {
             return FederationSpec { ids, classes, counts, failure }.check();
         };
@@ -131,7 +131,7 @@ pub fn select<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let federation = federation(py, &labels, &failure, ids, groups)?;
     let options = choices.options()?;
-    let found = py.detach(|| fedcote::select(&federation, selected, &options));
+    let found = threads::work(py, || fedcote::select(&federation, selected, &options));
     let found = found.map_err(refuse)?;
     let out = PyDict::new(py);
     out.set_item("method", found.method.name())?;
@@ -166,7 +166,8 @@ pub fn evaluate<'py>(
     let federation = federation(py, &labels, &failure, ids, groups)?;
     let selection = selection.as_slice()?;
     let procedure = (draws_named(draws)?, uploads_named(uploads)?);
-    let found = py.detach(|| fedcote::evaluate_for(&federation, selected, selection, procedure));
+    let found =
+        threads::work(py, || fedcote::evaluate_for(&federation, selected, selection, procedure));
     let found = found.map_err(refuse)?;
     let out = PyDict::new(py);
     out.set_item("weights", PyArray1::from_slice(py, federation.weights()))?;

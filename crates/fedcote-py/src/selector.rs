@@ -7,8 +7,8 @@ use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::refuse;
 use crate::select::{Choices, lines};
+use crate::{refuse, threads};
 
 type Numbers<'py> = Bound<'py, PyArray1<u32>>;
 
@@ -99,7 +99,7 @@ impl Core {
         again: bool,
     ) -> PyResult<(Numbers<'py>, Numbers<'py>)> {
         let (clients, present) = (clients.as_slice()?, present.as_slice()?);
-        let drawn = py.detach(|| self.0.select_present(clients, present, selected, again));
+        let drawn = threads::work(py, || self.0.select_present(clients, present, selected, again));
         let (drawn, counts): (Vec<u32>, Vec<u32>) = drawn.map_err(raise)?.into_iter().unzip();
         Ok((drawn.into_pyarray(py), counts.into_pyarray(py)))
     }

@@ -18,10 +18,10 @@ use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::refuse;
 use crate::remote::PyRemote;
 use crate::scheme::WithSchemes;
 use crate::task::{Failure, PythonTasks};
+use crate::{refuse, threads};
 
 /// How often to look whether the user pressed Ctrl-C.
 const LOOK: Duration = Duration::from_millis(50);
@@ -194,7 +194,9 @@ pub fn described(
     failure: &Failure,
 ) -> PyResult<Box<dyn Tasks>> {
     let Some(place) = &scenario.task.python else {
-        return Ok(Box::new(py.detach(|| Classifications::load(scenario)).map_err(refuse)?));
+        return Ok(Box::new(
+            threads::work(py, || Classifications::load(scenario)).map_err(refuse)?,
+        ));
     };
     let settings = serde_json::to_string(&scenario.task.settings).map_err(refuse)?;
     let words = (place, folders(scenario), settings, scenario.general.clients);
