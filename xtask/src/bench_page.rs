@@ -1,4 +1,4 @@
-//! `cargo xtask bench page`: what ten browsers cost a run, and the report of a large comparison.
+//! `cargo xtask bench page`: what ten browsers cost a run, the report of a large comparison, and its page.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -26,7 +26,8 @@ pub fn run() -> Result<(), String> {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), PathBuf::from);
     let out = target.join("bench-page");
     watched(&target.join("release/fedcote"), &out)?;
-    report(&target.join("release"), &out)
+    report(&target.join("release"), &out)?;
+    crate::browser::bench(&target.join("release/fedcote"), &out)
 }
 
 fn text(error: std::io::Error) -> String {

@@ -25,7 +25,7 @@ pub fn test_or_skip() -> Result<(), String> {
 }
 
 fn test_with(chromium: &Path) -> Result<(), String> {
-    cargo(chromium, &["--skip", "screenshots", "--test-threads", "2"], None)
+    cargo(chromium, &["--skip", "screenshots", "--skip", "bench", "--test-threads", "2"], None)
 }
 
 /// Pictures of the pages and the report, in light and dark, wide and narrow.
@@ -33,6 +33,23 @@ pub fn screenshots(out: &str) -> Result<(), String> {
     let here = std::env::current_dir().map_err(|error| error.to_string())?;
     let words = ["--exact", "screenshots::screenshots", "--nocapture"];
     cargo(&chromium()?, &words, Some(here.join(out)))
+}
+
+/// How soon the page of a large run is there, and how long a move of its slider takes; the run is `large` in this folder.
+pub fn bench(program: &Path, runs: &Path) -> Result<(), String> {
+    let chromium = match chromium() {
+        Ok(chromium) => chromium,
+        Err(reason) => {
+            println!("page in a browser SKIPPED: {reason}");
+            return Ok(());
+        }
+    };
+    let mut command = crate::cargo();
+    command.args(["test", "--quiet", "--workspace", "--test", "browser", "--", "--ignored"]);
+    command.args(["--exact", "look::bench_of_a_large_run", "--nocapture"]);
+    command.env("FEDCOTE_CHROMIUM", chromium);
+    command.env("FEDCOTE_PROGRAM", program).env("FEDCOTE_BENCH_RUNS", runs);
+    run(&mut command)
 }
 
 fn cargo(chromium: &Path, words: &[&str], out: Option<PathBuf>) -> Result<(), String> {

@@ -1,5 +1,6 @@
 //! The project's tasks: `cargo xtask …`.
 
+mod attack;
 mod bench_network;
 mod bench_page;
 mod bench_peers;
@@ -9,6 +10,7 @@ mod bench_training;
 mod browser;
 mod package;
 mod python;
+mod site;
 mod torture;
 
 use std::path::{Path, PathBuf};
@@ -26,6 +28,7 @@ Tests
   test nvflare         the example for NVFlare in its simulator, which `test` leaves out
   test torch           what needs PyTorch (6 GB below target/python), which is not part of `test`
   fuzz [RUNS]          the readers of files on damaged input, RUNS times each [default: 1000000]
+  attack [N] [SEED]    N hostile requests, forms, files, replies and states [default: 10000, seed 1]
   torture [N] [SEED]   N faults injected into runs: kills, full disks, damaged files, … [default: 500, seed 1]
 
 What the tests install: Chromium with apt-get if there is none (name another in FEDCOTE_CHROMIUM), and Python packages
@@ -35,6 +38,7 @@ integration (CI=true) it fails instead.
 Maintenance
   docs                 write the generated pages of docs/reference
   screenshots [DIR]    pictures of the pages and the report, light and dark, wide and narrow [default: docs/images]
+  site                 the pages of docs/ as a web site in target/site, links checked (installs MkDocs below target/python)
   package              package every crate, build it from its archive, print its size
   deny                 check licences, duplicates and sources of all dependencies (needs cargo-deny)
 
@@ -65,10 +69,14 @@ fn main() -> ExitCode {
         ["torture"] => torture::run(500, 1),
         ["torture", rest @ ..] if rest.len() < 3 => number(rest[0])
             .and_then(|count| torture::run(count, rest.get(1).map_or(Ok(1), |seed| number(seed))?)),
+        ["attack"] => attack::run(10_000, 1),
+        ["attack", rest @ ..] if rest.len() < 3 => number(rest[0])
+            .and_then(|count| attack::run(count, rest.get(1).map_or(Ok(1), |seed| number(seed))?)),
         ["screenshots"] => browser::screenshots("docs/images"),
         ["screenshots", out] => browser::screenshots(out),
         ["bench", "page"] => bench_page::run(),
         ["docs"] => docs(),
+        ["site"] => site::run(),
         ["package"] => package::all(true),
         ["bench", "selection"] => bench_selection::run(),
         ["bench", "network"] => bench_network::run(),
@@ -127,6 +135,7 @@ fn rust() -> Result<(), String> {
     cargo("tests", "test --workspace --quiet", None)?;
     // Three faults of each kind.
     timed("faults", || torture::run(36, 1))?;
+    timed("hostile cases", || attack::run(300, 1))?;
     timed("packages", || package::all(false))?;
     cargo("documentation", "doc --workspace --no-deps --quiet", Some("-D warnings"))
 }

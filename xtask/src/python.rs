@@ -16,7 +16,7 @@ pub fn run() -> Result<(), String> {
     let root = crate::root();
     let folder = crate::target().join("python");
     println!(
-        "Installs maturin, ziglang, ruff, mypy, pytest, pandas, polars, JAX, scikit-learn, ipykernel, MLflow, wandb, Flower and Ray \
+        "Installs maturin, ziglang, ruff, mypy, pytest, pandas, polars, JAX, scikit-learn, dp-accounting, ipykernel, MLflow, wandb, Flower and Ray \
          from the Python package index into environments in {} (about 3 GB): they build and test the Python package",
         folder.display()
     );
@@ -31,7 +31,16 @@ pub fn run() -> Result<(), String> {
     bare.command(&folder)?;
 
     let plain = Environment::fresh(&folder, "plain")?;
-    let wanted = ["pytest", "pandas", "polars", "jax", "scikit-learn", "tensorboard", "jsonschema"];
+    let wanted = [
+        "pytest",
+        "pandas",
+        "polars",
+        "jax",
+        "scikit-learn",
+        "tensorboard",
+        "jsonschema",
+        "dp-accounting",
+    ];
     plain.install(&[&[wheel.as_str()], wanted.as_slice(), &NOTEBOOKS, &TRACKERS].concat())?;
     let draws = draws(root, &folder)?;
     plain.pytest(root, &["python/tests"], &[("FEDCOTE_DRAWS", draws.as_os_str())])?;
@@ -116,7 +125,8 @@ const NOTEBOOKS: [&str; 2] = ["nbclient", "ipykernel"];
 const TRACKERS: [&str; 2] = ["mlflow-skinny", "wandb"];
 
 /// The tests that need Flower; all others have run without it.
-const FLOWER: [&str; 12] = [
+const FLOWER: [&str; 14] = [
+    "python/tests/test_attack.py",
     "python/tests/test_client.py",
     "python/tests/test_correction.py",
     "python/tests/test_docs.py",
@@ -127,6 +137,7 @@ const FLOWER: [&str; 12] = [
     "python/tests/test_flower_memory.py",
     "python/tests/test_flower_optimizer.py",
     "python/tests/test_flower_privacy.py",
+    "python/tests/test_flower_state.py",
     "python/tests/test_flower_wireless.py",
     "python/tests/test_package.py",
 ];
@@ -158,13 +169,13 @@ fn draws(root: &Path, folder: &Path) -> Result<PathBuf, String> {
 const GLIBC: &str = "manylinux_2_28";
 
 /// A virtual environment of Python.
-struct Environment {
+pub struct Environment {
     python: PathBuf,
 }
 
 impl Environment {
     /// The environment of this name, made if it is not there.
-    fn new(folder: &Path, name: &str) -> Result<Self, String> {
+    pub fn new(folder: &Path, name: &str) -> Result<Self, String> {
         let home = folder.join(name);
         let python = home.join("bin/python");
         if !python.exists() {
@@ -182,13 +193,15 @@ impl Environment {
         Self::new(folder, name)
     }
 
-    fn module(&self, name: &str) -> Command {
+    /// A module of the environment as a command.
+    pub fn module(&self, name: &str) -> Command {
         let mut command = Command::new(&self.python);
         command.args(["-m", name]);
         command
     }
 
-    fn install(&self, packages: &[&str]) -> Result<(), String> {
+    /// Installs packages that are not there.
+    pub fn install(&self, packages: &[&str]) -> Result<(), String> {
         let quiet = ["install", "--quiet", "--disable-pip-version-check"];
         call(self.module("pip").args(quiet).args(packages))
     }

@@ -47,7 +47,7 @@ pub fn run(count: u64, seed: u64) -> Result<(), String> {
 }
 
 /// The program under test: `FEDCOTE_TORTURE_PROGRAM`, or the one built from here.
-fn build() -> Result<PathBuf, String> {
+pub fn build() -> Result<PathBuf, String> {
     if let Some(program) = std::env::var_os("FEDCOTE_TORTURE_PROGRAM") {
         return Ok(program.into());
     }
@@ -60,6 +60,11 @@ fn build() -> Result<PathBuf, String> {
 pub struct Chance(u64);
 
 impl Chance {
+    /// The numbers of one case of a kind, whatever came before.
+    pub fn of(seed: u64, kind: u64, case: u64) -> Self {
+        Self(seed.wrapping_mul(1_000_003).wrapping_add(kind << 40).wrapping_add(case))
+    }
+
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;

@@ -1,0 +1,279 @@
+//! Requests to a real `fedcote serve` on loopback.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use super::Answer;
+use super::mutate::{mutated, word};
+use crate::torture::Chance;
+
+/// Nothing may take longer.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// What a browser, or somebody else, may ask for. `HOST` is the server's address. Nothing here starts a run.
+const REQUESTS: [&str; 22] = [
+    "GET / HTTP/1.1\r\nhost: HOST\r\n\r\n",
+    "GET /playground HTTP/1.1\r\nhost: HOST\r\naccept: text/html\r\n\r\n",
+    "GET /api/runs HTTP/1.1\r\nhost: HOST\r\nsec-fetch-site: same-origin\r\n\r\n",
+    "GET /api/choices HTTP/1.1\r\nhost: HOST\r\n\r\n",
+    "GET /runs/one HTTP/1.1\r\nhost: HOST\r\nsec-fetch-site: cross-site\r\nsec-fetch-mode: navigate\r\nsec-fetch-dest: document\r\n\r\n",
+    "GET /runs/one/report.html HTTP/1.1\r\nhost: HOST\r\n\r\n",
+    "GET /runs/one/rounds.csv HTTP/1.1\r\nhost: HOST\r\n\r\n",
+    "GET /runs/one/summary.csv HTTP/1.0\r\nhost: HOST\r\n\r\n",
+    "GET /runs/one/accuracy.svg HTTP/1.1\r\nhost: HOST\r\n\r\n",
+    "GET /runs/one/%2e%2e/%2e%2e/etc/passwd HTTP/1.1\r\nhost: HOST\r\n\r\n",
+    "GET /api/runs/one/events?last=3-1 HTTP/1.1\r\nhost: HOST\r\nlast-event-id: 7-2\r\n\r\n",
+    "GET /api/runs/one/map?seed=1 HTTP/1.1\r\nhost: HOST\r\n\r\n",
+    "GET /api/runs/walking/places?seed=1&round=4294967295 HTTP/1.1\r\nhost: HOST\r\n\r\n",
+    "GET /api/runs/one/series HTTP/1.1\r\nhost: HOST\r\n\r\n",
+    "GET /api/runs/one/settings HTTP/1.1\r\nhost: HOST\r\nauthorization: Bearer 0123456789abcdef\r\n\r\n",
+    "GET /api/runs/many/events HTTP/1.1\r\nhost: HOST\r\n\r\n",
+    "GET /api/runs/sparse/series HTTP/1.1\r\nhost: HOST\r\n\r\n",
+    "GET /api/runs/damaged/map?seed=1 HTTP/1.1\r\nhost: HOST\r\n\r\n",
+    "HEAD /api/runs/pipe/figures HTTP/1.1\r\nhost: HOST\r\n\r\n",
+    "POST /api/playground HTTP/1.1\r\nhost: HOST\r\norigin: http://HOST\r\ncontent-type: application/json\r\ncontent-length: 96\r\n\r\n\
+     {\"selected\":2,\"clients\":[{\"id\":\"a\",\"labels\":[3,1],\"failure\":0.1},{\"id\":\"b\",\"labels\":[0,4],\"failure\":0.6}]}",
+    "POST /api/runs/gone/stop HTTP/1.1\r\nhost: HOST\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+    "POST /api/runs/gone/delete HTTP/1.1\r\nhost: HOST\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}",
+];
+
+/// Keys of the form, and some that it does not have.
+const KEYS: [&str; 20] = [
+    "rounds",
+    "clients",
+    "selected",
+    "seeds",
+    "schemes",
+    "evaluate_every",
+    "data.set",
+    "model.kind",
+    "data.partition",
+    "data.unbalance",
+    "training.rate",
+    "training.local_steps",
+    "training.batch",
+    "network.outdoor_excess_loss_db",
+    "network.mobility",
+    "network.knowledge",
+    "network.deadline_seconds",
+    "data.folder",
+    "task.python",
+    "",
+];
+
+/// A served folder with runs, sound and hostile.
+pub struct Server {
+    process: Child,
+    address: String,
+}
+
+impl Server {
+    pub fn start(program: &Path, folder: &Path) -> Result<Self, String> {
+        hostile(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        let failed = |error: std::io::Error| format!("fedcote serve: {error}");
+        let mut command = Command::new(program);
+        command.arg("serve").arg(folder).args(["--listen", "127.0.0.1:0"]);
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut process = command.spawn().map_err(failed)?;
+        let mut line = String::new();
+        let out = process.stdout.take().ok_or("fedcote serve: no output")?;
+        BufReader::new(out).read_line(&mut line).map_err(failed)?;
+        let address = line.trim().rsplit("http://").next().unwrap_or_default();
+        let address = address.trim_end_matches('/').to_owned();
+        let server = Self { process, address };
+        server.is_well()?;
+        Ok(server)
+    }
+
+    /// Whether the page answers as it should.
+    pub fn is_well(&self) -> Result<(), String> {
+        for path in ["/", "/api/runs"] {
+            let request = format!("GET {path} HTTP/1.1\r\nhost: {}\r\n\r\n", self.address);
+            let status = self.send(request.as_bytes())?.0;
+            if status != 200 {
+                return Err(format!("{path} is answered with {status}: the page is not well"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends bytes; the status of the answer, 0 for a connection that was closed, and the beginning of the body.
+    fn send(&self, bytes: &[u8]) -> Result<(u16, String), String> {
+        let failed = |error: std::io::Error| format!("{}: {error}", self.address);
+        let mut stream = TcpStream::connect(&self.address).map_err(failed)?;
+        stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
+        // A server that has refused may close while more is on its way.
+        let _ = stream.write_all(bytes);
+        // The rest of what is not whole would be waited for, by right; a whole request is answered.
+        if !is_whole(bytes) {
+            let _ = stream.shutdown(Shutdown::Write);
+        }
+        let mut answer = Vec::new();
+        let mut piece = [0; 4096];
+        while !answer.windows(4).any(|four| four == b"\r\n\r\n") && answer.len() < 1 << 16 {
+            match stream.read(&mut piece) {
+                Ok(0) => break,
+                Ok(read) => answer.extend(&piece[..read]),
+                Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => break,
+                Err(error) => return Err(format!("no answer within {PATIENCE:?}: {error}")),
+            }
+        }
+        let text = String::from_utf8_lossy(&answer).into_owned();
+        let status = text.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or(0);
+        Ok((status, text))
+    }
+
+    /// Judges an answer.
+    fn judge(&self, bytes: &[u8]) -> Answer {
+        let (status, text) = self.send(bytes)?;
+        let shown = || String::from_utf8_lossy(bytes).into_owned();
+        let busy = status == 503 && text.contains("too many browsers");
+        if (status >= 500 && !busy) || text.contains("root:x:") {
+            return Err(format!("{:?} is answered with {text:?}", shown()));
+        }
+        Ok(match status {
+            0 => "closed".to_owned(),
+            200..300 => "answered".to_owned(),
+            300..400 => "sent on".to_owned(),
+            503 => "too many watch".to_owned(),
+            _ => "refused".to_owned(),
+        })
+    }
+
+    pub fn request(&self, chance: &mut Chance) -> Answer {
+        let sample = chance.one(&REQUESTS).replace("HOST", &self.address);
+        let bytes = match chance.below(10) {
+            0 => sample.into_bytes(),
+            // Only the address is hostile: the rest gets it past the first checks.
+            1..5 => {
+                let (head, rest) = sample.split_once(" HTTP").unwrap_or((&sample, ""));
+                let (method, path) = head.split_once(' ').unwrap_or((head, "/"));
+                let path = mutated(path.as_bytes(), chance);
+                [method.as_bytes(), b" ", &path, b" HTTP", rest.as_bytes()].concat()
+            }
+            // Only the body is.
+            5..7 if sample.starts_with("POST /api/playground") => {
+                let (head, body) = sample.split_once("\r\n\r\n").unwrap_or((&sample, ""));
+                let body = mutated(body.as_bytes(), chance);
+                let head =
+                    head.replace("content-length: 96", &format!("content-length: {}", body.len()));
+                [head.as_bytes(), b"\r\n\r\n", &body].concat()
+            }
+            _ => mutated(sample.as_bytes(), chance),
+        };
+        self.judge(&bytes)
+    }
+
+    /// A form of hostile settings. Its name is taken, so that none starts anything.
+    pub fn form(&self, chance: &mut Chance) -> Answer {
+        let quoted = |text: &str| {
+            let escaped: String = text.chars().flat_map(escape).collect();
+            format!("\"{escaped}\"")
+        };
+        let settings: Vec<String> = (0..chance.below(4))
+            .map(|_| {
+                let key = *chance.one(&KEYS);
+                let value = match chance.below(4) {
+                    0 => "[\"fedavg\", \"fedcote\"]".to_owned(),
+                    1 => format!("{}{}", word(chance), word(chance)),
+                    2 => chance.below(u64::MAX).to_string(),
+                    _ => word(chance).to_owned(),
+                };
+                format!("{}:{}", quoted(key), quoted(&value))
+            })
+            .collect();
+        let preset = *chance.one(&["quickstart", "paper-harsh", "quickstart-dynamic", "", "../x"]);
+        let like = match chance.below(4) {
+            0 => {
+                format!(
+                    ",\"like\":{}",
+                    quoted(chance.one::<&str>(&["one", "damaged", "many", "..", ""]))
+                )
+            }
+            _ => String::new(),
+        };
+        let settings = settings.join(",");
+        let body = format!(
+            "{{\"name\":\"one\",\"preset\":{}{like},\"settings\":{{{settings}}}}}",
+            quoted(preset)
+        );
+        let host = &self.address;
+        let request = format!(
+            "POST /api/runs HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        let answer = self.judge(request.as_bytes())?;
+        if answer != "refused" {
+            return Err(format!("{body} is {answer}, though its name is taken"));
+        }
+        Ok(answer)
+    }
+}
+
+/// Whether a request has all that it announces.
+fn is_whole(bytes: &[u8]) -> bool {
+    let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else { return false };
+    let head = String::from_utf8_lossy(&bytes[..end]).to_ascii_lowercase();
+    let announced = head
+        .split("content-length:")
+        .nth(1)
+        .map(|rest| rest.lines().next().and_then(|length| length.trim().parse::<usize>().ok()));
+    match announced {
+        None => !head.contains("transfer-encoding") || bytes.ends_with(b"0\r\n\r\n"),
+        Some(length) => length.is_some_and(|length| length <= bytes.len() - end - 4),
+    }
+}
+
+/// A character as JSON has it.
+fn escape(c: char) -> Vec<char> {
+    match c {
+        '"' | '\\' => vec!['\\', c],
+        c if c.is_control() => format!("\\u{:04x}", c as u32).chars().collect(),
+        c => vec![c],
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Adds hostile runs to a folder: too many runs, a sparse file, a pipe for a lock, a damaged scenario, a long walk.
+fn hostile(folder: &Path) -> std::io::Result<()> {
+    let run = |name: &str, scenario: &str| {
+        let path = folder.join(name);
+        fs::create_dir_all(path.join("fedavg/1"))?;
+        fs::write(path.join("scenario.toml"), scenario).map(|()| path)
+    };
+    let plain = "rounds = 9\nseeds = [1]\nschemes = [\"fedavg\"]\n";
+    let names: Vec<String> = (0..3000).map(|number| format!("\"s{number}\"")).collect();
+    let seeds: Vec<String> = (0..3000).map(|number| number.to_string()).collect();
+    let many =
+        format!("rounds = 9\nseeds = [{}]\nschemes = [{}]\n", seeds.join(","), names.join(","));
+    run("many", &many)?;
+    let sparse = run("sparse", plain)?.join("fedavg/1/metrics.jsonl");
+    fs::File::create(sparse)?.set_len(3 << 30)?;
+    let pipe = run("pipe", plain)?;
+    for place in [pipe.join(".lock"), pipe.join("fedavg/1/.lock")] {
+        // Where there are no pipes a plain folder will do.
+        if !Command::new("mkfifo").arg(&place).status().is_ok_and(|status| status.success()) {
+            fs::create_dir(&place)?;
+        }
+    }
+    run("damaged", "rounds = 9\nclients = \"many\"\n[network\n")?;
+    let walk = "[network]\nmobility = \"waypoint\"\n";
+    run(
+        "walking",
+        &format!(
+            "rounds = 4294967295\nclients = 2000\nseeds = [1]\nschemes = [\"fedavg\"]\n{walk}"
+        ),
+    )?;
+    Ok(())
+}
