@@ -45,6 +45,9 @@ pub struct Args {
     /// Execute only part I of N of the runs; to merge parts, copy their folders into one
     #[arg(long, value_name = "I/N")]
     shard: Option<Shard>,
+    /// Execute nothing: make artefacts of the runs that are there; cells without runs say so
+    #[arg(long, conflicts_with_all = ["shard", "on"])]
+    existing: bool,
     #[command(flatten)]
     place: Place,
     /// The constant L of the bound in theorem-1 [default: 1]
@@ -79,6 +82,7 @@ pub fn run(args: Args, session: &Session) -> Result<(), Error> {
         schemes: args.schemes,
         smoothness: args.smoothness,
         shard: args.shard.unwrap_or(Shard::ALL),
+        existing: args.existing,
         threads: args.threads.into(),
         out: args.out,
         command: session.command_line(),

@@ -13,20 +13,20 @@ use crate::artefact::{Curve, Grid};
 use crate::document::Document;
 use crate::error::Error;
 use crate::runs::{Run, Store};
-use crate::tables;
+use crate::tables::{self, Cells};
 
 /// Width of figures in pixels.
 pub const WIDTH: f64 = 960.0;
 
-/// Draws the runs of a grid, a panel a column; `None` if some have not ended.
+/// Draws the runs of a grid, a panel a column.
 pub fn draw(
     curve: Curve,
     title: String,
     grid: &Grid,
     seeds: &[u64],
+    cells: &Cells,
     store: &Store,
-) -> Result<Option<Document>, Error> {
-    let Some(cells) = tables::read(grid, seeds, store)? else { return Ok(None) };
+) -> Result<Document, Error> {
     let names: Vec<&str> = grid.rows.iter().map(|row| row.name.as_str()).collect();
     let styles = theme::styles(&names);
     let mut panels = Vec::new();
@@ -51,7 +51,7 @@ pub fn draw(
             lines.series.push(Series { name: row.name.clone(), style, points, strong });
         }
         panels.push(lines);
-        summaries.push(tables::tail(column.paper.clone(), grid, &cells, at));
+        summaries.push(tables::tail(column.paper.clone(), grid, cells, at));
     }
     let shown: Vec<&dyn Panel> = panels.iter().map(|panel| panel as &dyn Panel).collect();
     let mut figures = vec![("", figure(&title, &shown, 1, WIDTH))];
@@ -74,7 +74,7 @@ pub fn draw(
         tables.insert(0, ("", at_rounds(&panels)));
     }
     let data = vec![("curves", csv(&panels.iter().collect::<Vec<_>>()))];
-    Ok(Some(Document { title, text, tables, figures, data }))
+    Ok(Document { title, text, tables, figures, data })
 }
 
 /// Everything that panels of lines show.

@@ -53,6 +53,8 @@ pub fn balanced(request: &Request) -> Grid {
         "fedcote-gradient",
         "fedcote-gradient-covered",
         "fedcote",
+        "fedcote-memory",
+        "fedcote-control",
     ]);
     let tf = "In the paper TF-Aggregation's non-i.i.d. balanced MNIST accuracy is 77.52 in Table 4 and 9.80 in \
               Table 6, SCAFFOLD's 54.46 and 59.23.";

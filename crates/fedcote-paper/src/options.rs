@@ -35,6 +35,8 @@ pub struct Options {
     pub smoothness: Option<f64>,
     /// The part of the runs to play.
     pub shard: Shard,
+    /// Play nothing: make tables and figures of the runs that are there, and say in the cells of the others that they were not run.
+    pub existing: bool,
     /// Threads to compute with; 0 is one per core.
     pub threads: usize,
     /// The folder to write to; runs are kept below it and used again.
@@ -54,6 +56,7 @@ impl Default for Options {
             schemes: Vec::new(),
             smoothness: None,
             shard: Shard::ALL,
+            existing: false,
             threads: 0,
             out: PathBuf::from("paper"),
             command: "fedcote-paper".to_owned(),

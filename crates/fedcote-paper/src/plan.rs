@@ -70,6 +70,9 @@ impl Plan {
 
     /// The runs of the shard that have not ended yet.
     pub fn missing(&self) -> usize {
+        if self.options.existing {
+            return 0;
+        }
         self.own().iter().filter(|run| !self.store.has(run)).count()
     }
 
@@ -88,7 +91,7 @@ impl Plan {
     }
 
     /// Plays the runs that are missing and writes the artefacts. An artefact whose runs are not all there, because
-    /// another shard has them, is left out. `None` when it was stopped; the same call continues.
+    /// another shard has them, is left out; when only what exists is asked for, one without any run. `None` when it was stopped; the same call continues.
     /// Rounds are computed by `remote`, if there is one.
     pub fn make(
         &self,
@@ -113,16 +116,17 @@ impl Plan {
         for (artefact, runs) in &self.artefacts {
             let needed: HashSet<&Run> = runs.iter().collect();
             let part: Vec<&Run> = own.iter().copied().filter(|run| needed.contains(run)).collect();
-            if !self.store.play(&part, *threads, stop, remote, watch)? {
+            if !self.options.existing && !self.store.play(&part, *threads, stop, remote, watch)? {
                 return Ok(None);
             }
             let Some(document) = self.document(artefact)? else {
                 let left = runs.iter().filter(|run| !self.store.has(run)).count();
-                watch.say(&format!(
-                    "{}: {left} of {} runs are missing; put the run folders of all parts together",
-                    artefact.name,
-                    runs.len()
-                ));
+                let remedy = match self.options.existing {
+                    true => "it is left out",
+                    false => "put the run folders of all parts together",
+                };
+                let (name, all) = (artefact.name, runs.len());
+                watch.say(&format!("{name}: {left} of {all} runs are missing; {remedy}"));
                 continue;
             };
             let file = match (artefact.task, self.request.task) {
@@ -147,7 +151,8 @@ impl Plan {
         let bare = format!("{name}: {what}{cuts}");
         let title = format!("{name}: {what}, {} network{cuts}", request.network);
         let (seeds, store) = (&request.seeds(), &self.store);
-        let read = |grid| tables::read(grid, seeds, store);
+        let existing = self.options.existing;
+        let read = |grid| tables::read(grid, seeds, store, existing);
         Ok(match (&artefact.body, artefact.grid(request)) {
             (Body::Table(_), Some(grid)) => {
                 read(&grid)?.map(|cells| tables::compared(name, title, &grid, &cells))
@@ -162,14 +167,13 @@ impl Plan {
                 read(&grid)?.map(|cells| rivals::make(bare, &grid, &cells))
             }
             (Body::Calibration, Some(grid)) => {
-                read(&grid)?.map(|cells| calibrate::make(bare, &cells))
+                tables::read(&grid, seeds, store, false)?.map(|cells| calibrate::make(bare, &cells))
             }
-            (Body::Placement, Some(grid)) => {
-                read(&grid)?.map(|cells| placement::make(bare, &grid, &cells))
-            }
-            (Body::Curves(curve, _), Some(grid)) => {
-                curves::draw(*curve, title, &grid, seeds, store)?
-            }
+            (Body::Placement, Some(grid)) => tables::read(&grid, seeds, store, false)?
+                .map(|cells| placement::make(bare, &grid, &cells)),
+            (Body::Curves(curve, _), Some(grid)) => read(&grid)?
+                .map(|cells| curves::draw(*curve, title, &grid, seeds, &cells, store))
+                .transpose()?,
             (Body::Other(kind), _) => Some(match kind {
                 Other::Standards => settings::standards(title, request)?,
                 Other::Links => settings::links(title, request)?,
@@ -259,5 +263,37 @@ mod tests {
         assert_eq!(made.len(), 2);
         assert_eq!(played.load(Ordering::Relaxed), plan.runs.len());
         assert_eq!(plan.store.reads.load(Ordering::Relaxed), plan.runs.len());
+    }
+
+    #[test]
+    fn what_exists_is_shown_and_the_rest_is_said_not_to_be_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let make = |artefact: &str, schemes: &[&str], existing| {
+            let options = Options {
+                artefacts: vec![artefact.to_owned()],
+                rounds: Some(1),
+                seeds: Some(vec![1]),
+                schemes: schemes.iter().map(|&name| name.to_owned()).collect(),
+                existing,
+                out: folder.path().to_owned(),
+                ..Options::default()
+            };
+            let plan = options.plan().unwrap();
+            let watch = |_: &RunId, _: Event| assert!(!existing, "nothing is played");
+            (plan.missing(), plan.make(&AtomicBool::new(false), None, &watch).unwrap().unwrap())
+        };
+        assert_eq!(make("table-4", &["fedavg"], true).1.len(), 0, "no run of it is there");
+        make("table-4", &["fedavg"], false);
+        let (missing, made) = make("table-4", &["fedavg", "ideal"], true);
+        assert_eq!(missing, 0);
+        let rows: Vec<&str> = made[0].text.lines().filter(|line| line.contains('|')).collect();
+        let ideal: Vec<&&str> = rows.iter().filter(|row| row.contains("| ideal |")).collect();
+        assert!(!ideal.is_empty() && ideal.iter().all(|row| row.contains("not run")), "{rows:?}");
+        let fedavg = rows.iter().filter(|row| row.contains("| fedavg |"));
+        assert!(fedavg.clone().count() > 0 && fedavg.clone().all(|row| !row.contains("not run")));
+        // Curves have no paper's number to tell: the table beside them does.
+        make("figure-8", &["fedavg"], false);
+        let (_, made) = make("figure-8", &["fedavg", "ideal"], true);
+        assert!(made[0].text.contains("not run"));
     }
 }

@@ -13,8 +13,13 @@ use crate::runs::{Run, Store};
 /// The runs of each cell: rows, then columns, then seeds.
 pub type Cells = Vec<Vec<Vec<RunSummary>>>;
 
-/// Reads the runs of a grid; `None` if some have not ended.
-pub fn read(grid: &Grid, seeds: &[u64], store: &Store) -> Result<Option<Cells>, Error> {
+/// Reads the runs of a grid. If some have not ended: `None`, or the others if they are asked for.
+pub fn read(
+    grid: &Grid,
+    seeds: &[u64],
+    store: &Store,
+    existing: bool,
+) -> Result<Option<Cells>, Error> {
     let mut cells = Vec::new();
     for row in &grid.rows {
         let mut line = Vec::new();
@@ -23,14 +28,18 @@ pub fn read(grid: &Grid, seeds: &[u64], store: &Store) -> Result<Option<Cells>, 
             for &seed in seeds {
                 let variant = grid.variant(row, column);
                 let run = Run { variant, scheme: row.scheme.clone(), seed };
-                let Some(played) = store.read(&run)? else { return Ok(None) };
-                cell.push(played.summary.clone());
+                match store.read(&run)? {
+                    Some(played) => cell.push(played.summary.clone()),
+                    None if existing => {}
+                    None => return Ok(None),
+                }
             }
             line.push(cell);
         }
         cells.push(line);
     }
-    Ok(Some(cells))
+    let any = cells.iter().flatten().any(|cell: &Vec<RunSummary>| !cell.is_empty());
+    Ok(any.then_some(cells))
 }
 
 /// Mean and deviation over runs of what they have.
@@ -60,6 +69,11 @@ pub fn ours(runs: &[RunSummary], measure: Measure) -> Option<Spread> {
     })
 }
 
+/// The cell of runs that are not there.
+fn not_run() -> Cell {
+    Cell::Text("not run".to_owned())
+}
+
 fn is_apart(row: &Row) -> bool {
     row.name.starts_with("ideal")
 }
@@ -83,7 +97,7 @@ pub fn compared(artefact: &str, title: String, grid: &Grid, cells: &Cells) -> Do
             let difference = ours.zip(theirs).map(|(ours, theirs)| ours.mean - theirs.mean);
             // A loss of 1e34 has blown up: a difference from it says nothing.
             let sound = difference.filter(|difference| difference.abs() < 1e6);
-            line.push(ours.into());
+            line.push(if runs.is_empty() { not_run() } else { ours.into() });
             line.push(theirs.into());
             line.push(sound.map_or(Cell::Empty, Cell::Number));
         }
@@ -135,8 +149,13 @@ pub fn tail(title: String, grid: &Grid, cells: &Cells, at: usize) -> Table {
         Heading::new("server memory (MB)", Better::Neither, Digits::Fixed(1)),
         Heading::new("diverged", Better::Neither, Digits::Fixed(0)),
     ];
+    let width = columns.len();
     let line = |(row, cells): (&Row, &Vec<Vec<RunSummary>>)| {
         let runs = &cells[at];
+        if runs.is_empty() {
+            let line = vec![not_run(); width];
+            return Line { name: row.name.clone(), cells: line, apart: is_apart(row) };
+        }
         let diverged = runs.iter().filter(|run| run.diverged_at.is_some()).count();
         let reached = runs.iter().filter(|run| run.rounds_to.is_some()).count();
         let memory = runs.iter().map(|run| run.server_memory).max().unwrap_or(0);

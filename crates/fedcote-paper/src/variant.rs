@@ -244,6 +244,11 @@ impl Variant {
         }
         if let Some(rounds) = self.rounds {
             set.push(format!("rounds={rounds}"));
+            if self.task == Task::Cifar10 {
+                // The paper lowers the rate after six tenths of its rounds.
+                let from = u64::from(rounds) * 6 / 10 + 1;
+                set.push(format!("training.rate_changes=[[{from}, 0.01]]"));
+            }
         }
         for scheme in schemes {
             set.extend(parameters(scheme));
@@ -390,5 +395,17 @@ mod tests {
             assert!(seen.iter().all(|(name, text)| *name != slug && *text != scenario), "{slug}");
             seen.push((slug, scenario));
         }
+    }
+
+    /// The paper: 10,000 rounds, from 6,001 on at a tenth of the rate.
+    #[test]
+    fn the_schedule_of_cifar10_is_scaled_with_the_rounds() {
+        let rates = |rounds| {
+            let variant = Variant::new(Network::Calibrated, Task::Cifar10, Share::Pairs, rounds);
+            let scenario = variant.scenario(&["fedavg".to_owned()], &[1]).unwrap();
+            (scenario.general.rounds, scenario.training.rate_changes)
+        };
+        assert_eq!(rates(None), (10_000, vec![(6001, 0.01)]));
+        assert_eq!(rates(Some(1000)), (1000, vec![(601, 0.01)]));
     }
 }
