@@ -507,7 +507,7 @@ fn unknown_groups_are_refused() {
         (
             SHARED.replace("\"ap\": 0.2", "\"app\": 0.2"),
             vec![],
-            "standard input: groups: no client is in group \"app\"",
+            "standard input: client \"a\": group: `ap` is not known; did you mean `app`?",
         ),
         (
             SHARED.replace("\"ap\": 0.2", "\"ap\": 1.2"),
