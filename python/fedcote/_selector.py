@@ -181,10 +181,7 @@ class Selector:
             raise ValueError(f"forget: client {client!r} is unknown")
         number = self._numbers.pop(client)
         self._ids[number] = _Gone.GONE
-        if self._classes:
-            # All 0: not told.
-            gone = np.zeros((1, self._classes))
-            self._core.set_labels(np.array([number], dtype=np.uint32), gone)
+        self._core.forget(number)
         self._ranks = np.empty(0, dtype=np.uint32)
         self._members = self._available = None
 
@@ -383,10 +380,16 @@ class Selector:
         try:
             return np.fromiter(map(numbers.__getitem__, clients), np.uint32, len(clients))
         except KeyError:
+            # Numbers of forgotten clients first, or those who come once each would fill the memory.
+            free = [number for number, one in enumerate(self._ids) if one is _Gone.GONE][::-1]
             for client in clients:
                 if client not in numbers:
-                    numbers[client] = len(self._ids)
-                    self._ids.append(client)
+                    if not free:
+                        free.append(len(self._ids))
+                        self._ids.append(client)
+                    numbers[client] = free.pop()
+                    self._ids[numbers[client]] = client
+            self._ranks = np.empty(0, dtype=np.uint32)
             self._core.grow(len(self._ids))
             return np.fromiter(map(numbers.__getitem__, clients), np.uint32, len(clients))
 

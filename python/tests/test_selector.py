@@ -320,6 +320,28 @@ def test_a_forgotten_client_is_new_when_it_comes_back():
     assert sorted(selector.clients) == list("abcdef")
 
 
+@pytest.mark.parametrize("estimator", ["beta", "window", "exponential"])
+def test_clients_that_come_once_each_leave_nothing(estimator):
+    """Regression: the number of a forgotten client was kept, so state and memory grew for ever."""
+    selector = fedcote.Selector(seed=2, estimator=estimator)
+    sizes = []
+    for turn in range(60):
+        guest = f"guest {turn % 7} {turn}"
+        selector.set_all_labels(["a", guest], [[3, 1], [turn, 5]])
+        drawn = selector.select(["a", guest], 4)
+        # As of a selector that has met nobody else.
+        alone = fedcote.Selector(seed=2, estimator=estimator)
+        alone.set_all_labels([guest, "a"], [[turn, 5], [3, 1]])
+        for _ in range(turn + 1):
+            alone_drawn = alone.select([guest, "a"], 4)
+        assert drawn == alone_drawn
+        selector.observe(guest, False)
+        selector.forget(guest)
+        sizes.append(len(json.dumps(selector.state())))
+    assert len(selector.state()["ids"]) == 2
+    assert max(sizes[10:]) <= sizes[10] + 50
+
+
 def test_nothing_arrived_so_draw_again():
     selector = fedcote.Selector(seed=1)
     turns = []

@@ -11,6 +11,7 @@ mod browser;
 mod package;
 mod python;
 mod site;
+mod soak;
 mod torture;
 
 use std::path::{Path, PathBuf};
@@ -30,6 +31,7 @@ Tests
   fuzz [RUNS]          the readers of files on damaged input, RUNS times each [default: 1000000]
   attack [N] [SEED]    N hostile requests, forms, files, replies and states [default: 10000, seed 1]
   torture [N] [SEED]   N faults injected into runs: kills, full disks, damaged files, … [default: 500, seed 1]
+  soak [SEED]          federations of 10,000 rounds in trouble, and a page with 50 watchers [default: seed 1]
 
 What the tests install: Chromium with apt-get if there is none (name another in FEDCOTE_CHROMIUM), and Python packages
 into environments below target/python. Without Chromium `test` skips the browser tests and says so; in continuous
@@ -72,6 +74,8 @@ fn main() -> ExitCode {
         ["attack"] => attack::run(10_000, 1),
         ["attack", rest @ ..] if rest.len() < 3 => number(rest[0])
             .and_then(|count| attack::run(count, rest.get(1).map_or(Ok(1), |seed| number(seed))?)),
+        ["soak"] => soak(&soak::WHOLE, 1),
+        ["soak", seed] => number(seed).and_then(|seed| soak(&soak::WHOLE, seed)),
         ["screenshots"] => browser::screenshots("docs/images"),
         ["screenshots", out] => browser::screenshots(out),
         ["bench", "page"] => bench_page::run(),
@@ -136,8 +140,14 @@ fn rust() -> Result<(), String> {
     // Three faults of each kind.
     timed("faults", || torture::run(36, 1))?;
     timed("hostile cases", || attack::run(300, 1))?;
+    timed("soak", || soak(&soak::SHORT, 1))?;
     timed("packages", || package::all(false))?;
     cargo("documentation", "doc --workspace --no-deps --quiet", Some("-D warnings"))
+}
+
+/// The page and the federations.
+fn soak(size: &soak::Size, seed: u64) -> Result<(), String> {
+    soak::page(size, seed).and_then(|()| soak::federations(size, seed))
 }
 
 /// Writes the generated pages; a test compares them.

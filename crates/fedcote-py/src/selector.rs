@@ -51,6 +51,10 @@ impl Core {
         self.0.grow(clients);
     }
 
+    fn forget(&mut self, client: u32) -> PyResult<()> {
+        self.0.forget(client).map_err(raise)
+    }
+
     fn set_labels(
         &mut self,
         clients: PyReadonlyArray1<'_, u32>,

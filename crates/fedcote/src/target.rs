@@ -67,6 +67,9 @@ fn tolerance(point: &[f64], clients: usize) -> f64 {
 /// Half the rounding error of one addition for each client of a chunk, the mean of its partial sums being half its sum.
 const LONG_SUMS: f64 = 0.25 * f64::EPSILON * chunks::CHUNK as f64;
 
+/// With so many labels a step of Newton's method takes half a gigabyte.
+const MOST_CLASSES: usize = 8192;
+
 impl TargetProblem<'_> {
     /// Solves the problem, from the multipliers of an earlier one if given.
     pub fn solve(&self, warm: Option<&[f64]>) -> Result<Target, Error> {
@@ -86,6 +89,13 @@ impl TargetProblem<'_> {
             && iterations < MAX_ITERATIONS
         {
             iterations += 1;
+            if self.goal.len() > MOST_CLASSES {
+                return Err(Error::Parameter {
+                    name: "number of labels",
+                    legal: "at most 8192 where clients are left out or cost something",
+                    value: self.goal.len() as f64,
+                });
+            }
             let step = newton_step(&mut self.hessian(&point), &state.gradient);
             let slope: f64 = step.iter().zip(&state.gradient).map(|(s, g)| s * g).sum();
             let mut length = 1.0;
@@ -348,6 +358,24 @@ mod tests {
             let again = problem.solve(Some(&target.multipliers)).expect("valid");
             assert!(again.iterations <= 1);
         }
+    }
+
+    /// Forty thousand labels ended the process for want of memory.
+    #[test]
+    fn more_labels_than_fit_are_refused_where_a_matrix_of_them_is_needed() {
+        let classes = 40_000;
+        let mut labels = vec![0.0; 3 * classes];
+        (0..3 * classes).for_each(|at| labels[at] = f64::from(u8::from(at % 3 == at / classes)));
+        let problem = TargetProblem {
+            reference: &[0.5, 0.25, 0.25],
+            labels: &labels,
+            goal: &vec![1.0 / classes as f64; classes],
+            kappa: 1000.0,
+            price: &[],
+            eligible: &[true, true, false],
+        };
+        let error = problem.solve(None).expect_err("too many").to_string();
+        assert!(error.starts_with("number of labels: must be at most 8192"), "{error}");
     }
 
     #[test]

@@ -65,15 +65,14 @@ const KEYS: [&str; 20] = [
     "",
 ];
 
-/// A served folder with runs, sound and hostile.
+/// `fedcote serve` on a folder.
 pub struct Server {
     process: Child,
-    address: String,
+    pub address: String,
 }
 
 impl Server {
     pub fn start(program: &Path, folder: &Path) -> Result<Self, String> {
-        hostile(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
         let failed = |error: std::io::Error| format!("fedcote serve: {error}");
         let mut command = Command::new(program);
         command.arg("serve").arg(folder).args(["--listen", "127.0.0.1:0"]);
@@ -99,6 +98,11 @@ impl Server {
             }
         }
         Ok(())
+    }
+
+    /// The number of its process.
+    pub fn id(&self) -> u32 {
+        self.process.id()
     }
 
     /// Sends bytes; the status of the answer, 0 for a connection that was closed, and the beginning of the body.
@@ -246,7 +250,7 @@ impl Drop for Server {
 }
 
 /// Adds hostile runs to a folder: too many runs, a sparse file, a pipe for a lock, a damaged scenario, a long walk.
-fn hostile(folder: &Path) -> std::io::Result<()> {
+pub fn hostile(folder: &Path) -> std::io::Result<()> {
     let run = |name: &str, scenario: &str| {
         let path = folder.join(name);
         fs::create_dir_all(path.join("fedavg/1"))?;

@@ -3,11 +3,11 @@
 //! one line, and all of that in time.
 
 mod files;
-mod http;
+pub mod http;
 mod mutate;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Instant;
 
@@ -34,7 +34,9 @@ pub fn run(cases: u64, seed: u64) -> Result<(), String> {
     println!("{cases} cases with seed {seed} in {}", folder.display());
     std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let samples = files::Samples::new(&program, &folder)?;
-    let server = http::Server::start(&program, &folder.join("served"))?;
+    let served = folder.join("served");
+    http::hostile(&served).map_err(|error| format!("{}: {error}", served.display()))?;
+    let server = http::Server::start(&program, &served)?;
     let mut rows = Vec::new();
     for (at, (kind, share)) in KINDS.into_iter().enumerate() {
         let (begun, mut answers) = (Instant::now(), BTreeMap::<String, u64>::new());
@@ -81,16 +83,23 @@ fn words(answers: &BTreeMap<String, u64>) -> String {
     words.join(", ")
 }
 
-/// The Flower strategy, in the environment that `cargo xtask test python` leaves or that `FEDCOTE_ATTACK_PYTHON` names.
-fn python(cases: u64, seed: u64) -> Result<Vec<(String, u64, String)>, String> {
+/// A script of the Python tests in the environment with Flower that `cargo xtask test python` leaves, or that
+/// `FEDCOTE_ATTACK_PYTHON` names; `None` where there is none.
+pub fn script(name: &str) -> Option<Command> {
     let usual = crate::target().join("python/flower-newest/bin/python");
     let interpreter = std::env::var_os("FEDCOTE_ATTACK_PYTHON").map_or(usual, PathBuf::from);
-    if !Path::new(&interpreter).exists() {
+    if !interpreter.exists() {
         println!("Flower: left out; `cargo xtask test python` makes its environment");
-        return Ok(Vec::new());
+        return None;
     }
     let mut command = Command::new(interpreter);
-    command.arg(crate::root().join("python/tests/attack.py"));
+    command.arg(crate::root().join("python/tests").join(name));
+    Some(command)
+}
+
+/// The Flower strategy.
+fn python(cases: u64, seed: u64) -> Result<Vec<(String, u64, String)>, String> {
+    let Some(mut command) = script("attack.py") else { return Ok(Vec::new()) };
     command.args([cases.div_ceil(10).to_string(), seed.to_string()]);
     let done = command.output().map_err(|error| format!("{command:?}: {error}"))?;
     let text = String::from_utf8_lossy(&done.stdout);

@@ -224,7 +224,7 @@ pub fn files(folder: &Path) -> Files {
 }
 
 /// The files that must not depend on what happened: all but those that tell the time.
-fn comparable(out: &Path) -> Files {
+pub fn comparable(out: &Path) -> Files {
     let mut found = files(out);
     found.retain(|path, _| {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use bench::Bench;
+pub use bench::comparable;
 use faults::Fault;
 
 /// Injects so many faults; `seed` decides which, and is printed so that a failure can be had again.

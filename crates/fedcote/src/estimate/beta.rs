@@ -67,6 +67,12 @@ impl Beta {
         self.last.resize(clients, self.round);
     }
 
+    /// Forgets what was observed of a client; panics when there is no such client.
+    pub fn forget(&mut self, client: usize) {
+        (self.failed[client], self.arrived[client]) = (0.0, 0.0);
+        self.last[client] = self.round;
+    }
+
     /// Whether the parts of a restored state fit together.
     #[cfg(feature = "serde")]
     pub(super) fn fits(&self) -> bool {

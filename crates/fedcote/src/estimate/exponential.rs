@@ -54,6 +54,11 @@ impl Exponential {
         self.failure.resize(clients.max(self.clients()), self.prior);
     }
 
+    /// Forgets what was observed of a client; panics when there is no such client.
+    pub fn forget(&mut self, client: usize) {
+        self.failure[client] = self.prior;
+    }
+
     /// Takes note of one upload; panics when there is no such client.
     pub fn observe(&mut self, client: usize, arrived: bool) {
         let outcome = if arrived { 0.0 } else { 1.0 };

@@ -247,6 +247,20 @@ impl Estimator {
         }
     }
 
+    /// Forgets what was observed of a client: it is like one never observed.
+    ///
+    /// # Panics
+    /// When there is no such client.
+    pub fn forget(&mut self, client: usize) {
+        match self {
+            Self::Window(window) => window.forget(client),
+            Self::Exponential(exponential) => exponential.forget(client),
+            Self::Beta(beta) => beta.forget(client),
+            Self::Signal(signal) => signal.forget(client),
+            Self::Retransmissions(found) => found.forget(client),
+        }
+    }
+
     /// Takes note of one upload in the current round.
     ///
     /// # Panics
@@ -389,6 +403,34 @@ mod tests {
                 }
             }
             assert_eq!(grown.failures(), roomy.failures(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_forgotten_client_is_like_one_never_observed() {
+        for name in NAMES {
+            let (mut forgotten, mut never) = (estimator(name, 2), estimator(name, 2));
+            for round in 0..30 {
+                if round == 20 {
+                    forgotten.forget(0);
+                }
+                for estimator in [&mut forgotten, &mut never] {
+                    estimator.observe(1, round % 3 == 0);
+                    estimator.tick();
+                }
+                if round < 20 {
+                    forgotten.observe_signal(0, 3.0);
+                    forgotten.observe_transmissions(0, 0, true);
+                    forgotten.observe(0, round % 2 == 0);
+                }
+            }
+            assert_eq!(forgotten.failures(), never.failures(), "{name}");
+            for estimator in [&mut forgotten, &mut never] {
+                estimator.observe(0, false);
+                (0..60).for_each(|_| estimator.tick());
+                estimator.observe(0, true);
+            }
+            assert_eq!(forgotten.failures(), never.failures(), "{name}");
         }
     }
 

@@ -75,6 +75,12 @@ impl Retransmissions {
         self.told.resize(self.clients(), false);
     }
 
+    /// Forgets what was observed of a client; panics when there is no such client.
+    pub fn forget(&mut self, client: usize) {
+        self.transmissions.forget(client);
+        self.told[client] = false;
+    }
+
     /// Whether the parts of a restored state fit together.
     #[cfg(feature = "serde")]
     pub(super) fn fits(&self) -> bool {

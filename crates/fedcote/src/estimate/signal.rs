@@ -90,6 +90,11 @@ impl Signal {
         self.seen.resize(clients.max(self.clients()), Seen { last, ..Seen::default() });
     }
 
+    /// Forgets what was observed of a client; panics when there is no such client.
+    pub fn forget(&mut self, client: usize) {
+        self.seen[client] = Seen { last: self.round, ..Seen::default() };
+    }
+
     /// Whether the parts of a restored state fit together.
     #[cfg(feature = "serde")]
     pub(super) fn fits(&self) -> bool {

@@ -56,6 +56,14 @@ impl Window {
         self.failed.resize(clients, 0);
     }
 
+    /// Forgets what was observed of a client; panics when there is no such client.
+    pub fn forget(&mut self, client: usize) {
+        (self.observed[client], self.failed[client]) = (0, 0);
+        for round in &mut self.log {
+            round.retain(|&(other, _)| other as usize != client);
+        }
+    }
+
     /// Whether the parts of a restored state fit together: the counts are those of the log.
     #[cfg(feature = "serde")]
     pub(super) fn fits(&self) -> bool {

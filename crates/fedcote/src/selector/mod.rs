@@ -15,7 +15,7 @@ use state::State;
 /// Chooses clients round after round, and learns who fails.
 ///
 /// Tell it what you know about clients, ask it whom to ask, tell it who answered. Clients are numbers from 0 in the order in which
-/// they [`join`](Self::join); they come and go by being listed as available or not, and are never forgotten.
+/// they [`join`](Self::join); they come and go by being listed as available or not, and stay known until they are [forgotten](Self::forget).
 ///
 /// - A client that has not told its label counts is taken to have the mean of the others'.
 /// - Failure probabilities are estimated from what [`observe`](Self::observe) is told, unless
@@ -105,6 +105,19 @@ impl Selector {
             self.state.known.resize(clients, None);
             self.state.counts.resize(clients * self.state.classes, 0.0);
         }
+    }
+
+    /// Forgets all that is known of a client. Its number stays, for another client.
+    ///
+    /// # Errors
+    /// When there is no such client.
+    pub fn forget(&mut self, client: u32) -> Result<(), Error> {
+        let (place, classes) = (self.place(client)?, self.state.classes);
+        self.state.estimator.forget(place);
+        self.state.known[place] = None;
+        self.state.counts[place * classes..][..classes].fill(0.0);
+        self.latest = None;
+        Ok(())
     }
 
     /// Says how many samples of each label a client holds; all 0 takes it back.
