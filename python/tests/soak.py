@@ -11,6 +11,7 @@ import hashlib
 import logging
 import os
 import random
+import select
 import signal
 import sys
 import tempfile
@@ -21,7 +22,7 @@ from pathlib import Path
 import numpy as np
 from attack import Hostile
 from fake_grid import FIRST_NODE, FakeGrid, initial
-from flwr.app import Array, ConfigRecord, Message, MetricRecord, RecordDict
+from flwr.app import Message, MetricRecord, RecordDict
 
 from fedcote import _directory, _state
 from fedcote._wireless import ATTEMPT
@@ -60,7 +61,7 @@ def timeline(rounds, seed):
     """The clients of every round, from 0; a function of the seed alone."""
     dice, nodes, names = random.Random(seed), 0, 0
 
-    def somebody(node, like=None):
+    def somebody(node):
         nonlocal names
         names += 1
         labels = tuple(dice.randrange(0, 40) for _ in range(CLASSES))
@@ -118,22 +119,24 @@ class World(Hostile):
     def behave(self, name, round_):
         return self.dice.choice(["silent", 2, 3, 6, 99]) if self.fails else None
 
-    def _throw(self, message, client, what):
+    def _throw(self, client, what):
         """Dice of this message alone, whatever was played before it."""
         self.dice = random.Random(f"{self.seed} {what} {self.clients[client].node}")
         self.fails = self.dice.random() < self.clients[client].failure
 
     def _query(self, message, client):
-        self._throw(message, client, "query")
+        self._throw(client, "query")
         one = self.clients[client]
         if one.mute:
             return None
-        return self._odd(message, self._answer()) if one.lies else FakeGrid._query(self, message, client)
+        if one.lies:
+            return self._odd(message, self._answer())
+        return FakeGrid._query(self, message, client)
 
     def _train(self, message, client):
         config = message.content["config"]
         kind = message.metadata.message_type
-        self._throw(message, client, f"{kind} {config['server-round']} {config.get(ATTEMPT, 0)}")
+        self._throw(client, f"{kind} {config['server-round']} {config.get(ATTEMPT, 0)}")
         if self.clients[client].lies and self.dice.random() < 0.5:
             return self._odd(message, self._upload())
         if kind == "train":
@@ -150,7 +153,8 @@ class World(Hostile):
 def digest(state, model, updates, calm, moments):
     """All that a strategy knows, in a line."""
     found = hashlib.sha256(_state._checksum(state).encode())
-    for arrays in (model, *(updates[name] for name in sorted(updates)), calm or {}, *(moments[name] for name in sorted(moments))):
+    kept = [model, *(updates[name] for name in sorted(updates)), calm or {}]
+    for arrays in kept + [moments[name] for name in sorted(moments)]:
         for name in sorted(arrays):
             found.update(np.ascontiguousarray(arrays[name]).tobytes())
     return found.hexdigest()[:32]
@@ -161,7 +165,9 @@ class Watched(FedCote):
 
     def _save(self, arrays):
         super()._save(arrays)
-        if self.diary is not None:
+        if self.diary is None:
+            os.write(self.tell, b".")
+        else:
             model = {name: array.numpy() for name, array in arrays.items()}
             memory = self.memory
             calm = getattr(memory, "calm", None)
@@ -182,17 +188,21 @@ def resident(process):
 
 
 def play(found, seed, options, rounds, file=None, diary=None):
-    """All rounds, in a process of its own; returns its number."""
+    """All rounds, in a process of its own; its number, and a pipe with a byte for every round."""
+    told, tell = os.pipe()
     process = os.fork()
     if process:
-        return process
+        os.close(tell)
+        return process, told
     status = 1
+    os.close(told)
     try:
         strategy = Watched(
             selected=8, seed=seed, clip=50.0, classes=CLASSES, query_timeout=1.0, state_file=file,
             fraction_evaluate=0.2, min_available_nodes=2, **options,
         )  # fmt: skip
         strategy.diary = None if diary is None else open(diary, "w")
+        strategy.tell = tell
         world = World(found, seed)
         world.strategy = strategy
         strategy.start(world, initial(), num_rounds=rounds, timeout=5)
@@ -204,33 +214,36 @@ def play(found, seed, options, rounds, file=None, diary=None):
     os._exit(status)
 
 
-def ended(process, patience):
-    """The status of a process, or ``None`` if it goes on after ``patience`` seconds."""
-    until = time.monotonic() + patience
-    while True:
-        found, status = os.waitpid(process, os.WNOHANG)
-        if found:
-            return status
-        if time.monotonic() > until:
-            return None
-        time.sleep(0.002)
+def lived(server, rounds, dice):
+    """Lets a server play so many rounds and a part of the next, and kills it; false if it ended before."""
+    process, told = server
+    begun = time.monotonic()
+    for _ in range(rounds):
+        begun = time.monotonic()
+        if not os.read(told, 1):
+            return False
+    # Anywhere in the next round, which takes about as long as the last.
+    wait = dice.uniform(0, 1.2) * max(0.001, time.monotonic() - begun)
+    if select.select([told], [], [], wait)[0] and not os.read(told, 1):
+        return False
+    os.kill(process, signal.SIGKILL)
+    return True
 
 
 def soak(options, rounds, seed, folder, life):
-    """One federation and its twin; ``life`` is how long the server lives on average, in seconds."""
+    """One federation and its twin; ``life`` is how many rounds the server lives on average."""
     found, dice = timeline(rounds, seed), random.Random(seed)
     file, diary = Path(folder, "state.json"), Path(folder, "diary")
-    twin = play(found, seed, options, rounds, diary=diary)
-    kills, seen, largest = 0, {}, 0
-    while True:
-        process = play(found, seed, options, rounds, file=file)
-        status = ended(process, dice.uniform(0, 2 * life))
-        if status is None:
-            largest = max(largest, resident(process))
-            os.kill(process, signal.SIGKILL)
-            os.waitpid(process, 0)
-            kills += 1
-        elif status:
+    twin, _ = play(found, seed, options, rounds, diary=diary)
+    kills, seen, largest, killed = 0, {}, 0, True
+    while killed:
+        process, told = play(found, seed, options, rounds, file=file)
+        killed = lived((process, told), dice.randrange(2 * life), dice)
+        kills += killed
+        os.close(told)
+        _, status, used = os.wait4(process, 0)
+        largest = max(largest, used.ru_maxrss << 10)
+        if not killed and status:
             raise SystemExit(f"the server ended with {status} after {kills} kills")
         read = _state.read(file)
         if read is not None:
@@ -238,9 +251,7 @@ def soak(options, rounds, seed, folder, life):
             for key in ("arrays", "array_names", "updates", "calm", "moments", "moment_arrays"):
                 del state[key]
             seen.setdefault(state["round"], set()).add(digest(state, *arrays))
-        if status == 0:
-            break
-    if ended(twin, 3600) != 0:
+    if os.waitpid(twin, 0)[1] != 0:
         raise SystemExit("the twin did not play to its end")
     lines = [line.split() for line in diary.read_text().splitlines()]
     known = {int(round_): (found, int(size)) for round_, found, size in lines}
@@ -252,7 +263,9 @@ def soak(options, rounds, seed, folder, life):
     early, late = known[max(1, rounds // 10)][1], max(size for _, size in known.values())
     bound = GROWTH + GROWTH_PER_ROUND * rounds
     if max(late, largest) - early > bound:
-        raise SystemExit(f"memory grew from {early} to {max(late, largest)} bytes in {rounds} rounds")
+        raise SystemExit(
+            f"memory grew from {early} to {max(late, largest)} bytes in {rounds} rounds"
+        )
     left = sorted(path.name for path in Path(folder).iterdir())
     named = _state._named(file) | {"state.json", "diary"}
     if set(left) != named:
@@ -275,4 +288,4 @@ def main(rounds, seed, life):
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]) if len(sys.argv) > 3 else 0.5)
+    main(int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]) if len(sys.argv) > 3 else 20)

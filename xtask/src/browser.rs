@@ -13,10 +13,9 @@ pub fn test() -> Result<(), String> {
 /// The tests of the pages; without Chromium a line that says that they were skipped. Continuous integration, where
 /// nobody reads that line, fails instead.
 pub fn test_or_skip() -> Result<(), String> {
-    let strict = std::env::var_os("CI").is_some_and(|value| value == "true" || value == "1");
     match chromium() {
         Ok(chromium) => test_with(&chromium),
-        Err(reason) if strict => Err(reason),
+        Err(reason) if crate::strict() => Err(reason),
         Err(reason) => {
             println!("browser tests SKIPPED: {reason}");
             Ok(())

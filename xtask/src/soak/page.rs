@@ -14,8 +14,9 @@ use crate::torture::{Chance, comparable};
 
 /// Nothing may take longer, all runs together.
 const PATIENCE: Duration = Duration::from_secs(900);
-/// What the server may have, in bytes.
+/// What the server may have in bytes, and grow by once all runs have ended.
 const MOST_MEMORY: u64 = 256 << 20;
+const GROWTH: u64 = 32 << 20;
 /// Descriptors that may be open after everybody has left: those of the start, and some that are about to close.
 const OPEN: usize = 8;
 
@@ -100,7 +101,21 @@ pub fn soak(
     Ok(found)
 }
 
-/// All visits and forms, then the ends of all runs.
+/// Somebody who visits pages, and starts, stops and resumes runs.
+struct Visitor<'a> {
+    server: &'a Server,
+    chance: Chance,
+    names: &'a [String],
+    started: u64,
+    stopped: u64,
+    resumed: u64,
+    slowest: Duration,
+    /// The memory of the server after each visit.
+    sizes: Vec<u64>,
+}
+
+/// Half of the visits while runs are started, stopped and resumed; then the ends of all runs; then the other half, in
+/// which the server may not grow any more.
 fn visits(
     server: &Server,
     size: &Size,
@@ -108,80 +123,94 @@ fn visits(
     names: &[String],
     served: &Path,
 ) -> Result<Vec<(String, String)>, String> {
-    let mut chance = Chance::of(seed, 0, 0);
-    let (mut started, mut stopped, mut resumed) = (0, 0, 0);
-    let (mut sizes, mut slowest) = (Vec::new(), Duration::ZERO);
-    for visit in 0..size.visits {
-        let path = chance.one(&PAGES);
-        // The pages of a run are there as soon as it was started, its report when it has results.
-        let run = match chance.below(started + 1) {
-            number if number > 0 && !path.contains('.') => names[number as usize - 1].as_str(),
-            _ => "first",
-        };
-        let begun = Instant::now();
-        // A run that has just begun has no results to show.
-        let wanted: &[u16] = if run == "first" { &[200] } else { &[200, 404] };
-        get(server, &path.replace("RUN", run), wanted)?;
-        slowest = slowest.max(begun.elapsed());
-        // Runs are started evenly over all visits but the last fifth.
-        let due = started < size.runs && visit * size.runs >= started * size.visits * 4 / 5;
-        if due
-            && post(
-                server,
-                "/api/runs",
-                &format!("{{\"name\":\"run-{}\",\"like\":\"first\"}}", started + 1),
-                &[201, 409],
-            )? == 201
-        {
-            started += 1;
+    let (chance, sizes, slowest) = (Chance::of(seed, 0, 0), Vec::new(), Duration::ZERO);
+    let (started, stopped, resumed) = (0, 0, 0);
+    let mut visitor = Visitor { server, chance, names, started, stopped, resumed, slowest, sizes };
+    let half = size.visits / 2;
+    for visit in 0..half {
+        visitor.visit()?;
+        if visitor.started * half <= visit * size.runs {
+            visitor.start()?;
         }
-        if started > 0 && chance.below(8) == 0 {
-            let name = &names[chance.below(started) as usize];
-            let what = if chance.below(2) == 0 { "stop" } else { "resume" };
-            // Refused where it has ended, or is under way.
-            let done = post(server, &format!("/api/runs/{name}/{what}"), "{}", &[200, 409])? == 200;
-            stopped += u64::from(done && what == "stop");
-            resumed += u64::from(done && what == "resume");
-        }
-        sizes.extend(resident(server));
     }
-    // What is not there yet because four were under way, and what was stopped.
     let reference = comparable(&served.join("first"));
+    let mut whole = vec![false; names.len()];
     until("all runs are whole", || {
-        let mut whole = true;
+        visitor.start()?;
         for (at, name) in names.iter().enumerate() {
-            if comparable(&served.join(name)) == reference {
-                continue;
-            }
-            whole = false;
-            if at as u64 >= started {
-                let body = format!("{{\"name\":\"{name}\",\"like\":\"first\"}}");
-                started += u64::from(post(server, "/api/runs", &body, &[201, 409])? == 201);
-            } else {
-                let path = format!("/api/runs/{name}/resume");
-                resumed += u64::from(post(server, &path, "{}", &[200, 409])? == 200);
+            let run = served.join(name);
+            // Its summary is written at its end.
+            whole[at] |= run.join("summary.csv").exists() && comparable(&run) == reference;
+            if !whole[at] && (at as u64) < visitor.started {
+                visitor.tell(name, "resume")?;
             }
         }
-        Ok(whole)
+        Ok(whole.iter().all(|whole| *whole))
     })?;
+    let before = visitor.sizes.len();
+    for _ in half..size.visits {
+        visitor.visit()?;
+    }
+    let Visitor { started, stopped, resumed, slowest, sizes, .. } = visitor;
     let mut found = vec![
         ("visits".to_owned(), size.visits.to_string()),
         ("slowest answer".to_owned(), format!("{:.1} s", slowest.as_secs_f64())),
         ("runs started, stopped, resumed".to_owned(), format!("{started}, {stopped}, {resumed}")),
-        (
-            "runs whole at the end".to_owned(),
-            format!("{} of {}, to the bit", names.len(), names.len()),
-        ),
+        ("runs whole at the end, to the bit".to_owned(), names.len().to_string()),
     ];
-    sizes.extend(resident(server));
-    let largest = sizes.iter().copied().max().unwrap_or(0);
-    if largest > MOST_MEMORY {
-        return Err(format!("the server has {largest} bytes"));
+    // The pages are computed anew for each visitor: what they take is there after some visits.
+    if let Some(&early) = sizes.get(before + before / 5) {
+        let largest = sizes.iter().copied().max().unwrap_or(0);
+        let late = sizes[before..].iter().copied().max().unwrap_or(0);
+        if largest > MOST_MEMORY || late > early + GROWTH {
+            return Err(format!("the server has {largest} bytes, {early} → {late} at last"));
+        }
+        let tenths = sizes.chunks(sizes.len().div_ceil(10)).filter_map(|part| part.last());
+        let tenths: Vec<String> = tenths.map(|size| format!("{:.0}", *size as f64 / 1e6)).collect();
+        found.push(("memory of the server in MB after every tenth".to_owned(), tenths.join(", ")));
     }
-    let tenths = sizes.chunks(sizes.len().div_ceil(10).max(1)).filter_map(|part| part.last());
-    let tenths: Vec<String> = tenths.map(|size| format!("{:.0}", *size as f64 / 1e6)).collect();
-    found.push(("memory of the server in MB after every tenth".to_owned(), tenths.join(", ")));
     Ok(found)
+}
+
+impl Visitor<'_> {
+    /// A page, and sometimes a button.
+    fn visit(&mut self) -> Result<(), String> {
+        let path = self.chance.one(&PAGES);
+        let run = match self.chance.below(self.started + 1) {
+            0 => "first",
+            number => &self.names[number as usize - 1],
+        };
+        // A run that has just begun has no results to show.
+        let wanted: &[u16] = if run == "first" { &[200] } else { &[200, 404] };
+        let begun = Instant::now();
+        get(self.server, &path.replace("RUN", run), wanted)?;
+        self.slowest = self.slowest.max(begun.elapsed());
+        if self.started > 0 && self.chance.below(8) == 0 {
+            let name = self.names[self.chance.below(self.started) as usize].clone();
+            let what = *self.chance.one(&["stop", "resume"]);
+            self.tell(&name, what)?;
+        }
+        self.sizes.extend(resident(self.server));
+        Ok(())
+    }
+
+    /// Starts the next run, unless as many as may be are under way.
+    fn start(&mut self) -> Result<(), String> {
+        if let Some(name) = self.names.get(self.started as usize) {
+            let body = format!("{{\"name\":\"{name}\",\"like\":\"first\"}}");
+            let status = post(self.server, "/api/runs", &body, &[201, 409])?;
+            self.started += u64::from(status == 201);
+        }
+        Ok(())
+    }
+
+    /// Stops or resumes a run; refused where it has ended, or is under way.
+    fn tell(&mut self, name: &str, what: &str) -> Result<(), String> {
+        let status = post(self.server, &format!("/api/runs/{name}/{what}"), "{}", &[200, 409])?;
+        let told = if what == "stop" { &mut self.stopped } else { &mut self.resumed };
+        *told += u64::from(status == 200);
+        Ok(())
+    }
 }
 
 /// Waits for a state.
@@ -191,7 +220,7 @@ fn until(what: &str, mut done: impl FnMut() -> Result<bool, String>) -> Result<(
         if begun.elapsed() > PATIENCE {
             return Err(format!("within {PATIENCE:?} it did not come about that {what}"));
         }
-        std::thread::sleep(Duration::from_millis(50));
+        std::thread::sleep(Duration::from_millis(100));
     }
     Ok(())
 }
@@ -231,6 +260,7 @@ fn whole(server: &Server, what: &str, body: &str) -> Result<(u16, String), Strin
 fn watch(address: &str, mut chance: Chance, names: &[String], seen: &Seen) {
     let deaf = chance.below(5) == 0;
     while !seen.over.load(Ordering::Relaxed) {
+        std::thread::sleep(Duration::from_millis(50));
         let until = Instant::now() + Duration::from_millis(100 + chance.below(3000));
         let name = match chance.below(2) {
             0 => "first",
@@ -251,7 +281,8 @@ fn watch(address: &str, mut chance: Chance, names: &[String], seen: &Seen) {
             match stream.read(&mut piece) {
                 Ok(0) => break,
                 Ok(read) => {
-                    let events = piece[..read].windows(6).filter(|six| six == b"data: ").count();
+                    // Every event ends with an empty line.
+                    let events = piece[..read].windows(2).filter(|two| two == b"\n\n").count();
                     seen.events.fetch_add(events as u64, Ordering::Relaxed);
                 }
                 Err(error)
