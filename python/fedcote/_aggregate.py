@@ -19,24 +19,30 @@ _SUMS: dict[np.dtype, Any] = {
 
 def view(data: bytes) -> np.ndarray:
     """The array in the bytes of an ``.npy`` file, without a copy; a ``ValueError`` if it is none."""
+    stream = io.BytesIO(data)
     try:
-        return _view(data)
+        version = npy.read_magic(stream)
+        read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+        shape, fortran, dtype = read(stream)
+    except Exception as problem:
+        # Headers are Python expressions: what a client wrote there can fail in any way, and the
+        # message may hold an address in memory.
+        raise ValueError(f"damaged array ({type(problem).__name__})") from None
+    try:
+        return _content(data, stream.tell(), shape, fortran, dtype)
     except ValueError:
         raise
-    except Exception as problem:
-        # Headers are Python expressions: what a client wrote there can fail in any way.
+    except Exception as problem:  # shapes beyond any number
         raise ValueError(f"damaged array ({type(problem).__name__})") from None
 
 
-def _view(data: bytes) -> np.ndarray:
-    stream = io.BytesIO(data)
-    version = npy.read_magic(stream)
-    read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-    shape, fortran, dtype = read(stream)
+def _content(
+    data: bytes, begin: int, shape: tuple[int, ...], fortran: bool, dtype: np.dtype
+) -> np.ndarray:
     if dtype.hasobject or dtype.kind not in "biufc":
         raise ValueError(f"arrays of dtype {dtype} cannot be averaged")
     count = int(np.prod(shape, dtype=np.int64))
-    flat = np.frombuffer(data, dtype, count, stream.tell())
+    flat = np.frombuffer(data, dtype, count, begin)
     return flat.reshape(shape, order="F" if fortran else "C")
 
 

@@ -80,6 +80,14 @@ def test_every_damaged_array_is_a_value_error(name):
         _aggregate.view(oracles.DAMAGED[name])
 
 
+def test_a_damaged_header_tells_no_address():
+    """Regression: the reason, which state and log keep, named an address in the server's memory."""
+    data = saved(np.zeros(2, np.float32)).replace(b"(2,), ", b"(2*x,)")
+    with pytest.raises(ValueError) as refused:
+        _aggregate.view(data)
+    assert str(refused.value) == "damaged array (ValueError)"
+
+
 def test_whole_numbers_stay_in_their_range():
     """Regression: the mean of the largest 64-bit numbers is 2^63 in float64, which became -2^63."""
     top = np.iinfo(np.int64).max
