@@ -55,6 +55,7 @@ pub fn run() -> Result<(), String> {
         if real.is_some() {
             environment.install(&["mypy>=1.14"])?;
             environment.types(root, &["python/fedcote"])?;
+            environment.types(root, &["python/tests/typed.py"])?;
             environment.types(root, &["examples/flower"])?;
             environment.types(root, &["examples/nvflare"])?;
         }
