@@ -113,7 +113,7 @@ pub fn torch() -> Result<(), String> {
     environment.install(&[wanted.as_slice(), &NOTEBOOKS].concat())?;
     // The version is the same whatever was changed.
     environment.install(&["--force-reinstall", "--no-deps", &wheel])?;
-    let tests = ["test_torch.py", "test_docs.py", "test_notebooks.py"];
+    let tests = ["test_torch.py", "test_torch_data.py", "test_docs.py", "test_notebooks.py"];
     let tests = tests.map(|name| format!("python/tests/{name}"));
     environment.pytest(root, &tests.each_ref().map(String::as_str), &[])?;
     environment.types(root, &["python/fedcote/torch.py", "examples/torch"])
@@ -126,7 +126,7 @@ const NOTEBOOKS: [&str; 2] = ["nbclient", "ipykernel"];
 const TRACKERS: [&str; 2] = ["mlflow-skinny", "wandb"];
 
 /// The tests that need Flower; all others have run without it.
-const FLOWER: [&str; 14] = [
+const FLOWER: [&str; 15] = [
     "python/tests/test_attack.py",
     "python/tests/test_client.py",
     "python/tests/test_correction.py",
@@ -135,6 +135,7 @@ const FLOWER: [&str; 14] = [
     "python/tests/test_flower.py",
     "python/tests/test_flower_clients.py",
     "python/tests/test_flower_control.py",
+    "python/tests/test_flower_gate.py",
     "python/tests/test_flower_memory.py",
     "python/tests/test_flower_optimizer.py",
     "python/tests/test_flower_privacy.py",
