@@ -148,12 +148,16 @@ class Federation:
     def _ask(self, command: list[str]) -> dict[str, Any]:
         for attempt in range(10):
             done = subprocess.run(command, env=self.environment, capture_output=True, text=True)
+            answer: dict[str, Any] = {}
             with contextlib.suppress(ValueError):
-                answer: dict[str, Any] = json.loads(done.stdout)
+                answer = json.loads(done.stdout)
                 if answer.get("success", True):
                     return answer
+                if attempt == 2:  # an answer, again and again the same: waiting does not help
+                    break
             time.sleep(attempt)
-        raise RuntimeError(f"{' '.join(command)}: {done.stdout}{done.stderr}")
+        said = str(answer.get("error-message") or done.stdout + done.stderr)
+        raise RuntimeError(f"{' '.join(command[:2])}: {' '.join(said.split())}")
 
 
 def wait_for(port: int, seconds: float = 60) -> None:
@@ -201,3 +205,5 @@ if __name__ == "__main__":
         main()
     except KeyboardInterrupt:
         sys.exit("federation: interrupted, everything is stopped")
+    except (RuntimeError, TimeoutError) as error:
+        sys.exit(f"federation: {error}")

@@ -32,6 +32,6 @@ task = fedcote.torch.Task(
     clients=20, partition="dirichlet", concentration=0.1, loss_samples=200,
 )  # fmt: skip
 schemes = ["fedavg", "scaffold", "fedcote-memory", "fedcote-control", "ideal"]
-settings = {"rounds": 100, "seeds": [1, 2], "schemes": schemes, "training.batch": 32}
+settings = {"rounds": 100, "seeds": [1, 2, 3], "schemes": schemes, "training.batch": 32}
 result = fedcote.simulate(settings=settings, task=task, out="runs/fashion-mnist", resume=True)
 print({scheme["name"]: scheme["tail_accuracy"]["mean"] for scheme in result.summary["schemes"]})

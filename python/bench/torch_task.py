@@ -3,8 +3,11 @@
     python python/bench/torch_task.py [REPEATS]
 
 Seconds of processor. Beside every training of a simulation without evaluation a bare loop makes the same local steps on the
-same mini-batches, in turns, so that what else the machine does falls on both; of REPEATS turns the fastest count. What the
-simulation takes besides its trainings is added to them. Ratios are medians over REPEATS simulations, with the quartiles.
+same mini-batches, in turns, so that what else the machine does falls on both; of three turns the fastest counts. Corrections
+are part of a scheme, whoever executes it, so the bare loop adds them too; a second one, without them, says what they cost.
+What the simulation takes besides its trainings is added to them: of the process before the first and after the last, of their
+thread in between (the other one looks for Ctrl-C twenty times a second, which here, where trainings are repeated, is many times).
+Ratios are medians over REPEATS simulations, with the quartiles.
 """
 
 import statistics
@@ -18,7 +21,8 @@ from torch import nn
 import fedcote
 import fedcote.torch
 
-ROUNDS = 10
+#: A simulation also begins and ends, some 12 ms: so many rounds as make that small.
+ROUNDS = {"MLP": 50, "CNN": 10}
 
 
 class Beside:
@@ -32,27 +36,32 @@ class Beside:
             repeats,
         )
         self.module, self.jobs = make(), 0
-        #: Seconds of the fastest of the repetitions: of all trainings, and of all bare loops.
-        self.training, self.bare = 0.0, 0.0
-        #: Seconds that the engine did not need.
-        self.apart = 0.0
+        #: Seconds of the fastest of the repetitions: of all trainings, of all bare loops, and of those without corrections.
+        self.seconds = {"training": 0.0, "bare": 0.0, "plain": 0.0}
+        #: When the simulation, and later the latest training, was left: of the process, and of the thread that trains.
+        self.process, self.thread = time.process_time(), None
+        #: Seconds of all else.
+        self.else_ = 0.0
 
     def train(self, model, job):
-        begun = time.thread_time()
-        times = {"training": [], "bare": []}
+        if self.thread is None:
+            self.else_ += time.process_time() - self.process
+        else:
+            self.else_ += time.thread_time() - self.thread
+        times = {kind: [] for kind in self.seconds}
         for at in range(self.repeats):
             # Who comes first finds other caches.
-            for kind in ("training", "bare") if (self.jobs + at) % 2 else ("bare", "training"):
+            for kind in list(times)[:: 1 if (self.jobs + at) % 2 else -1]:
                 start = time.thread_time()
-                if kind == "bare":
-                    bare(self.module, self.task, job)
-                else:
+                if kind == "training":
                     found = self.task.train(model, job)
+                else:
+                    bare(self.module, self.task, job, job.correction if kind == "bare" else None)
                 times[kind].append(time.thread_time() - start)
         self.jobs += 1
-        self.training += min(times["training"])
-        self.bare += min(times["bare"])
-        self.apart += time.thread_time() - begun
+        for kind, taken in times.items():
+            self.seconds[kind] += min(taken)
+        self.process, self.thread = time.process_time(), time.thread_time()
         return found
 
     def evaluate(self, model):
@@ -71,10 +80,11 @@ def cnn():
     )  # fmt: skip
 
 
-def bare(module, task, job):
+def bare(module, task, job, correction):
     """The same steps, as one would write them."""
     inputs, targets = task._local.data.tensors
     module.load_state_dict({name: torch.tensor(array) for name, array in job.anchor.items()})
+    added = {name: torch.tensor(array) for name, array in (correction or {}).items()}
     optimiser = torch.optim.SGD(module.parameters(), lr=job.rate)
     own = task._local.samples[job.client]
     for rows in own[job.batches(len(own))]:
@@ -82,6 +92,10 @@ def bare(module, task, job):
         optimiser.zero_grad()
         nn.functional.cross_entropy(module(inputs[index]), targets[index]).backward()
         optimiser.step()
+        if added:
+            with torch.no_grad():
+                for name, parameter in module.named_parameters():
+                    parameter.sub_(added[name], alpha=job.rate)
 
 
 def seconds(function, *arguments, **named):
@@ -97,16 +111,19 @@ def spread(values):
 
 def overhead(name, make, data, repeats, scheme):
     task = fedcote.torch.Task(make, data, data, clients=20, partition="label-pairs", batched=False)
-    settings = {"rounds": ROUNDS, "seeds": [1], "schemes": [scheme], "evaluate_every": ROUNDS}
-    ratios = []
+    rounds = ROUNDS[name]
+    settings = {"rounds": rounds, "seeds": [1], "schemes": [scheme], "evaluate_every": rounds}
+    ratios, plain = [], []
     for _ in range(repeats + 1):
-        both = Beside(task, make, repeats)
-        whole = seconds(fedcote.simulate, settings=settings, task=both, progress=False)
-        engine = whole - both.apart
-        ratios.append((engine + both.training) / both.bare)
+        both = Beside(task, make, 3)
+        fedcote.simulate(settings=settings, task=both, progress=False)
+        engine, taken = both.else_ + time.process_time() - both.process, both.seconds
+        ratios.append((engine + taken["training"]) / taken["bare"])
+        plain.append((engine + taken["training"]) / taken["plain"])
     # The first turn warms up.
-    print(f"{name}, {scheme}: {both.jobs} trainings, bare loops {both.bare:.2f} s, trainings {both.training:.2f} s,"
-          f" all else {engine:.3f} s; engine / bare loop = {spread(ratios[1:])}", flush=True)  # fmt: skip
+    print(f"{name}, {scheme}: {both.jobs} trainings, bare loops {taken['bare']:.2f} s (without corrections"
+          f" {taken['plain']:.2f} s), trainings {taken['training']:.2f} s, all else {engine:.3f} s;"
+          f" simulation / bare loop = {spread(ratios[1:])}, without corrections {spread(plain[1:])}", flush=True)  # fmt: skip
 
 
 def together(name, make, data, repeats):

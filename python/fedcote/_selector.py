@@ -5,16 +5,22 @@ from __future__ import annotations
 import enum
 import json
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Literal, TypeAlias, TypeVar, overload
 
 import numpy as np
 
 from . import _check, _fedcote
 from ._distinct import distinct
-from ._select import Selection, choices
+from ._select import Aim, Draws, Method, Selection, Uploads, choices
 
 #: What names a client. Text and whole numbers survive saving.
-ClientId = Hashable
+ClientId: TypeAlias = Hashable
+
+#: The caller's own names for clients: who is drawn is named as it was given.
+Client = TypeVar("Client", bound=Hashable)
+
+#: How failure probabilities are learnt.
+Estimator: TypeAlias = Literal["beta", "window", "exponential", "signal", "retransmissions"]
 
 _VERSION = 1
 
@@ -74,11 +80,11 @@ class Selector:
         self,
         seed: int = 0,
         *,
-        estimator: str | Mapping[str, Any] = "beta",
-        aim: str = "appearance",
-        draws: str | None = None,
-        uploads: str = "per-client",
-        method: str = "exact",
+        estimator: Estimator | Mapping[str, Any] = "beta",
+        aim: Aim = "appearance",
+        draws: Draws | None = None,
+        uploads: Uploads = "per-client",
+        method: Method = "exact",
         threshold: float = 0.85,
         coverage: bool = True,
         kappa: float = 1000.0,
@@ -90,10 +96,9 @@ class Selector:
         self._choices = choices(
             method, kappa, efficiency, k_apx, threshold, coverage, draws, uploads, aim
         )
-        if not isinstance(estimator, str):
-            estimator = json.dumps(dict(estimator))
+        wanted = estimator if isinstance(estimator, str) else json.dumps(dict(estimator))
         self._seed = _check.seed(seed)
-        self._core = _fedcote.Core(self._seed, estimator, self._choices)
+        self._core = _fedcote.Core(self._seed, wanted, self._choices)
         self._numbers: dict[ClientId, int] = {}
         self._ids: list[ClientId] = []
         self._ranks = np.empty(0, dtype=np.uint32)
@@ -111,7 +116,7 @@ class Selector:
         )
 
     @property
-    def clients(self) -> list[ClientId]:
+    def clients(self) -> list[Any]:
         """All clients that were ever named, and not forgotten."""
         return [client for client in self._ids if client is not _Gone.GONE]
 
@@ -209,15 +214,37 @@ class Selector:
         """Failure probabilities of the clients, by default of all."""
         return self._core.failures(self._number(self.clients if clients is None else list(clients)))
 
+    @overload
     def select(
         self,
-        available: Iterable[ClientId] | None,
+        available: Iterable[Client],
         selected: int,
         *,
         again: bool = False,
         remembered: Iterable[ClientId] = (),
         distinct: bool = False,
-    ) -> list[tuple[ClientId, int]]:
+    ) -> list[tuple[Client, int]]: ...
+
+    @overload
+    def select(
+        self,
+        available: None,
+        selected: int,
+        *,
+        again: bool = False,
+        remembered: Iterable[ClientId] = (),
+        distinct: bool = False,
+    ) -> list[tuple[Any, int]]: ...
+
+    def select(
+        self,
+        available: Iterable[Any] | None,
+        selected: int,
+        *,
+        again: bool = False,
+        remembered: Iterable[ClientId] = (),
+        distinct: bool = False,
+    ) -> list[tuple[Any, int]]:
         """Draws clients for the next round.
 
         Parameters
@@ -272,9 +299,19 @@ class Selector:
         drawn: np.ndarray = clients[places]
         return drawn
 
+    @overload
     def attempts(
-        self, available: Iterable[ClientId] | None, selected: int, most: int = 3, **options: Any
-    ) -> Iterator[list[tuple[ClientId, int]]]:
+        self, available: Iterable[Client], selected: int, most: int = 3, **options: Any
+    ) -> Iterator[list[tuple[Client, int]]]: ...
+
+    @overload
+    def attempts(
+        self, available: None, selected: int, most: int = 3, **options: Any
+    ) -> Iterator[list[tuple[Any, int]]]: ...
+
+    def attempts(
+        self, available: Iterable[Any] | None, selected: int, most: int = 3, **options: Any
+    ) -> Iterator[list[tuple[Any, int]]]:
         """Draws for a round, and again as long as nothing arrives, at most ``most`` times.
 
         Observe who arrived before the next turn of the loop::
@@ -289,7 +326,7 @@ class Selector:
             if self._heard:
                 return
 
-    def weights(self) -> dict[ClientId, float]:
+    def weights(self) -> dict[Any, float]:
         """The weights that the latest :meth:`select` aims at, by client; they sum to one.
 
         A server that remembers everyone's latest update averages by them; see

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -149,30 +150,30 @@ class Form:
     def __init__(self, parameters: Parameters, named: bool) -> None:
         self.parameters = [(name, tuple(shape), start) for name, shape, start in parameters]
         self.named = named
+        self._names = [name for name, _, _ in self.parameters]
+        # Worked out once: models cross for every training.
+        self._places = [
+            (slice(start, start + math.prod(shape)), shape) for _, shape, start in self.parameters
+        ]
 
     def arrays(self, flat: NDArray[np.float32]) -> Any:
         """Views of a flat vector, by name or in order."""
         flat.flags.writeable = False
-        views = (
-            flat[start : start + int(np.prod(shape, dtype=np.int64))].reshape(shape)
-            for _, shape, start in self.parameters
-        )
-        if self.named:
-            return {name: view for (name, _, _), view in zip(self.parameters, views, strict=True)}
-        return list(views)
+        views = [flat[place].reshape(shape) for place, shape in self._places]
+        return dict(zip(self._names, views, strict=True)) if self.named else views
 
     def flat(self, model: Any, what: str = "returned") -> list[NDArray[np.float32]]:
         """The arrays of a model in order, contiguous and of float32; no copies if they are already."""
         if self.named:
             if not isinstance(model, Mapping):
                 raise Refused(f"{what} {_kind(model)}: expected arrays by name, as of `initial`")
-            names = [name for name, _, _ in self.parameters]
             given = {str(name): value for name, value in model.items()}
-            if missing := [name for name in names if name not in given]:
+            if missing := [name for name in self._names if name not in given]:
                 raise Refused(f"{what} no `{missing[0]}`, which `initial` has")
-            if unknown := [name for name in given if name not in names]:
-                raise Refused(f"{what} `{unknown[0]}`, which `initial` does not have")
-            values = [given[name] for name in names]
+            if len(given) > len(self._names):
+                unknown = next(name for name in given if name not in self._names)
+                raise Refused(f"{what} `{unknown}`, which `initial` does not have")
+            values = [given[name] for name in self._names]
         else:
             if isinstance(model, (Mapping, str)) or not hasattr(model, "__len__"):
                 raise Refused(f"{what} {_kind(model)}: expected a list of arrays, as of `initial`")

@@ -53,9 +53,10 @@ class Local:
         self.module, self.data, self.samples, self.loss = module, data, samples, loss
         self.momentum, self.weight_decay = momentum, weight_decay
         self.types = {name: tensor.dtype for name, tensor in exchanged(module).items()}
-        leaves = dict(module.named_parameters())
-        self.trained = [name for name, leaf in leaves.items() if leaf.requires_grad]
-        self.buffers = [name for name in self.types if name not in leaves]
+        #: Looked up once: walking through a module takes as long as a small step. Buffers may be other tensors later.
+        self.parameters = dict(module.named_parameters())
+        self.trained = [name for name, leaf in self.parameters.items() if leaf.requires_grad]
+        self.buffers = [name for name in self.types if name not in self.parameters]
         #: Buffers that are not exchanged: before every training they are as the model's maker left them.
         self.fixed = {
             name: buffer.clone()
@@ -66,7 +67,7 @@ class Local:
     def load(self, model: Arrays) -> None:
         """Puts a model into the module, in new tensors: those of the last result are still in use."""
         tensors = self._complete(model)
-        for name, tensor in (*self.module.named_parameters(), *self.module.named_buffers()):
+        for name, tensor in (*self.parameters.items(), *self._buffers().items()):
             tensor.data = tensors[name]
 
     def one(self, model: Arrays, job: Job) -> Tensors:
@@ -75,17 +76,19 @@ class Local:
         self.module.train()
         samples = self.samples[job.client]
         batches = iter(samples[job.batches(len(samples))])
+        leaves: Tensors = {name: self.parameters[name] for name in self.trained}
 
         def gradients() -> None:
             inputs, targets = self.data.batch(next(batches))
-            self.module.zero_grad()
+            for leaf in leaves.values():
+                leaf.grad = None
             self.loss(self.module(inputs), targets).backward()
 
-        parameters = dict(self.module.named_parameters())
-        leaves: Tensors = {name: parameters[name] for name in self.trained}
         correction = {} if job.correction is None else self.tensors(job.correction)
         self._descend(leaves, gradients, correction, job)
-        return self._corrected(exchanged(self.module), correction, job)
+        now = {**self.parameters, **self._buffers()}
+        found = {name: now[name].detach() for name in self.types}
+        return self._corrected(found, correction, job)
 
     def together(self, model: Arrays, jobs: Sequence[Job]) -> Tensors:
         """The models after the training of several clients, with one more dimension, the first, for clients.
@@ -129,6 +132,9 @@ class Local:
             for name, array in model.items()
         }
 
+    def _buffers(self) -> Tensors:
+        return dict(self.module.named_buffers()) if self.buffers or self.fixed else {}
+
     def _complete(self, model: Arrays) -> Tensors:
         """All tensors of the module, new ones."""
         tensors = {**{name: one.clone() for name, one in self.fixed.items()}, **self.tensors(model)}
@@ -153,6 +159,8 @@ class Local:
             weight_decay=self.weight_decay,
         )
         anchor = self.tensors(job.anchor) if job.proximal else {}
+        moved = list(leaves.values())
+        moves = [correction[name] for name in leaves] if correction else []
         for _ in range(job.steps):
             gradients()
             with torch.no_grad():
@@ -163,8 +171,8 @@ class Local:
                         leaf.grad.add_(leaf - anchor[name], alpha=job.proximal)
                 optimiser.step()
                 # Servers count on every step moving by rate × correction, so it stays out of the momentum.
-                for name, leaf in leaves.items() if correction else ():
-                    leaf.sub_(correction[name], alpha=job.rate)
+                if moves:
+                    torch._foreach_sub_(moved, moves, alpha=job.rate)
 
     def _corrected(self, found: Tensors, correction: Tensors, job: Job) -> Tensors:
         """Buffers take no steps, so they get the corrections of all steps at the end."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 try:
     from flwr.app import ArrayRecord, ConfigRecord, MetricRecord
@@ -33,12 +33,16 @@ from ._optimizer import Adam, Momentum, ServerOptimizer, Yogi
 from ._options import optimizer_of, privacy_of, refuse_mixture
 from ._resumable import Resumable
 from ._round import Bounds
-from ._selector import Selector
+from ._select import Aim, Draws, Method
+from ._selector import Estimator, Selector
 from ._wireless import WirelessGrid, wireless_mod
 
-__all__ = ["Adam", "FedCote", "Momentum", "WirelessGrid", "Yogi", "wireless_mod"]
+__all__ = ["Adam", "Aggregation", "FedCote", "Momentum", "WirelessGrid", "Yogi", "wireless_mod"]
 
 log = logging.getLogger("flwr")
+
+#: What becomes of updates.
+Aggregation: TypeAlias = Literal["mean", "memory", "control"]
 
 #: Errors that blame the whole app and not the client that met them: the app does not load (1),
 #: a mod's precondition fails (6), the app's bundle is invalid (7).
@@ -132,17 +136,17 @@ class FedCote(Resumable):
         *fedavg: Any,
         selected: int | None = None,
         seed: int = 0,
-        aggregation: str = "mean",
-        correction: float | str = "auto",
+        aggregation: Aggregation = "mean",
+        correction: float | Literal["auto"] = "auto",
         server_rate: float = 1.0,
-        server_optimizer: str | ServerOptimizer | None = None,
+        server_optimizer: Literal["adam", "yogi", "momentum"] | ServerOptimizer | None = None,
         noise_multiplier: float | None = None,
         max_share: float | None = None,
-        aim: str | None = None,
-        draws: str | None = None,
+        aim: Aim | None = None,
+        draws: Draws | None = None,
         forget_after: int = 50,
-        estimator: str | Mapping[str, Any] = "beta",
-        method: str = "exact",
+        estimator: Estimator | Mapping[str, Any] = "beta",
+        method: Method = "exact",
         threshold: float | None = None,
         coverage: bool = True,
         kappa: float = 1000.0,

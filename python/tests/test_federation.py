@@ -3,7 +3,9 @@
 import json
 import os
 import shutil
+import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -184,3 +186,17 @@ def test_every_fault_is_survived(federation, folder):
     drawn = [report["drawn"] for report in never_died.history]
     assert drawn == [report["drawn"] for report in history]
     np.testing.assert_array_equal(never_died.selector.failures(names), saved.failures(names))
+
+
+def test_what_flower_packs_of_the_example_is_the_app(tmp_path):
+    """Regression: the environment that README.md makes in the app's folder was packed too, and refused for its depth."""
+    app = tmp_path / "app"
+    shutil.copytree(EXAMPLE, app, ignore=shutil.ignore_patterns("__pycache__", "env"))
+    deep = app.joinpath("env", *"abcdefghijkl")
+    deep.mkdir(parents=True)
+    (deep / "LICENSE.md").write_text("deep")
+    flwr = Path(sys.executable).with_name("flwr")
+    built = subprocess.run([flwr, "build"], cwd=app, capture_output=True, text=True)
+    assert built.returncode == 0, built.stdout + built.stderr
+    packed = zipfile.ZipFile(next(app.glob("*.fab"))).namelist()
+    assert "app/client.py" in packed and not any(name.startswith("env") for name in packed)

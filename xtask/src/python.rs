@@ -82,6 +82,7 @@ pub fn run() -> Result<(), String> {
         if real.is_some() {
             environment.install(&["mypy>=1.14"])?;
             environment.types(root, &["python/fedcote"])?;
+            environment.types(root, &["python/tests/typed.py"])?;
             environment.types(root, &["examples/flower"])?;
             environment.types(root, &["examples/nvflare"])?;
         }
@@ -139,7 +140,7 @@ pub fn torch() -> Result<(), String> {
     environment.install(&[wanted.as_slice(), &NOTEBOOKS].concat())?;
     // The version is the same whatever was changed.
     environment.install(&["--force-reinstall", "--no-deps", &wheel])?;
-    let tests = ["test_torch.py", "test_docs.py", "test_notebooks.py"];
+    let tests = ["test_torch.py", "test_torch_data.py", "test_docs.py", "test_notebooks.py"];
     let tests = tests.map(|name| format!("python/tests/{name}"));
     environment.pytest(root, &tests.each_ref().map(String::as_str), &[])?;
     environment.types(root, &["python/fedcote/torch.py", "examples/torch"])
@@ -161,6 +162,7 @@ const FLOWER: [&str; 15] = [
     "python/tests/test_flower.py",
     "python/tests/test_flower_clients.py",
     "python/tests/test_flower_control.py",
+    "python/tests/test_flower_gate.py",
     "python/tests/test_flower_memory.py",
     "python/tests/test_flower_optimizer.py",
     "python/tests/test_flower_privacy.py",

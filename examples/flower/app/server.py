@@ -10,13 +10,17 @@ from flwr.serverapp import Grid, ServerApp
 from flwr.serverapp.strategy import FedAvg
 
 import fedcote
-from fedcote.flower import FedCote, WirelessGrid
+from fedcote.flower import Aggregation, FedCote, WirelessGrid
 
 from . import task
 
 app = ServerApp()
 
-AGGREGATIONS = {"fedcote": "mean", "fedcote-memory": "memory", "fedcote-control": "control"}
+AGGREGATIONS: dict[str, Aggregation] = {
+    "fedcote": "mean",
+    "fedcote-memory": "memory",
+    "fedcote-control": "control",
+}
 
 
 def strategy_named(name: str, config: Mapping[str, Any]) -> FedAvg:
@@ -27,7 +31,7 @@ def strategy_named(name: str, config: Mapping[str, Any]) -> FedAvg:
         correction = str(config["correction"]) if name == "fedcote-control" else "auto"
         return FedCote(
             aggregation=AGGREGATIONS[name],
-            correction=correction if correction == "auto" else float(correction),
+            correction="auto" if correction == "auto" else float(correction),
             selected=int(config["selected"]),
             seed=int(config["seed"]),
             state_file=str(config["state-file"]) or None,
