@@ -401,8 +401,9 @@ class Selector:
         numbers = {client: number for number, client in enumerate(ids) if client is not _Gone.GONE}
         if len(ids) != len(core) or len(numbers) + ids.count(_Gone.GONE) != len(ids):
             raise ValueError("state: the numbers of clients disagree")
-        if len(set(groups)) != len(groups) or len(groups) != len(down):
-            raise ValueError("state: the numbers of groups disagree")
+        named = all(type(group) in (str, int) for group in groups)
+        if not named or len(set(groups)) != len(groups) or len(groups) != len(down):
+            raise ValueError("state: the groups are damaged")
         self._groups, self._down = groups, down
         self._core, self._choices = core, chosen
         self._seed, self._classes, self._attempt = int(seed), int(classes), int(attempt)
