@@ -57,6 +57,10 @@ class Selector:
         How clients are drawn and uploads are sent; see :func:`fedcote.appearance`. By default
         draws are independent, for freshness systematic, and a client drawn several times uploads
         once, with its number of draws as weight.
+    groups
+        Clients that fail together, behind an access point, relay or cell: how often each group is
+        down, ``{"ap": 0.2}``; :meth:`set_group` says who is in it. Exact for ``draws="independent",
+        uploads="per-draw"``; see :func:`fedcote.select`.
     method, threshold, coverage, kappa, efficiency, k_apx
         See :func:`fedcote.select`. When everyone fails more often than the threshold, nobody is
         left out.
@@ -84,6 +88,7 @@ class Selector:
         aim: Aim = "appearance",
         draws: Draws | None = None,
         uploads: Uploads = "per-client",
+        groups: Mapping[Any, float] | None = None,
         method: Method = "exact",
         threshold: float = 0.85,
         coverage: bool = True,
@@ -99,6 +104,9 @@ class Selector:
         wanted = estimator if isinstance(estimator, str) else json.dumps(dict(estimator))
         self._seed = _check.seed(seed)
         self._core = _fedcote.Core(self._seed, wanted, self._choices)
+        self._groups: list[Any] = []
+        self._down: list[float] = []
+        self.set_groups(groups or {})
         self._numbers: dict[ClientId, int] = {}
         self._ids: list[ClientId] = []
         self._ranks = np.empty(0, dtype=np.uint32)
@@ -169,6 +177,31 @@ class Selector:
                 f"client {client!r}: failure must be a probability from 0 to 1, is {failure}"
             )
         self._core.set_failure(int(self._number([client])[0]), failure)
+
+    def set_groups(self, groups: Mapping[Any, float]) -> None:
+        """Says how often each group of clients that fail together is down; other groups stay as they are.
+
+        It is part of the failure probabilities of its clients, which are those that are observed:
+        for whatever reason.
+        """
+        for name, failure in groups.items():
+            if not 0.0 <= failure <= 1.0:
+                raise ValueError(
+                    f"groups: {name!r} must be down with a probability from 0 to 1, is {failure}"
+                )
+        known = dict(zip(self._groups, self._down, strict=True)) | {
+            name: float(failure) for name, failure in groups.items()
+        }
+        self._groups, self._down = list(known), list(known.values())
+        self._core.set_groups(self._down)
+
+    def set_group(self, client: ClientId, group: Any) -> None:
+        """Says which group a client is in; ``None`` for none."""
+        if group is not None and group not in self._groups:
+            known = ", ".join(map(str, self._groups)) or "none"
+            raise ValueError(f"client {client!r}: group {group!r} is unknown; groups has {known}")
+        place = None if group is None else self._groups.index(group)
+        self._core.set_group(int(self._number([client])[0]), place)
 
     def observe(self, client: ClientId, arrived: bool) -> None:
         """Says whether a client's upload arrived in the current round."""
@@ -369,6 +402,9 @@ class Selector:
                 raise ValueError(
                     f"state: client {client!r} must be named by text or a whole number"
                 )
+        for group in self._groups:
+            if type(group) not in (str, int):
+                raise ValueError(f"state: group {group!r} must be named by text or a whole number")
         core = json.loads(self._core.state())
         # The options as this class takes them.
         del core["options"]
@@ -378,6 +414,7 @@ class Selector:
             "attempt": core.pop("attempt"),
             "ids": [None if client is _Gone.GONE else client for client in self._ids],
             "core": {**core, "choices": dict(self._choices)},
+            **({"groups": list(self._groups)} if self._groups else {}),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -391,11 +428,16 @@ class Selector:
             ids = [_Gone.GONE if client is None else client for client in state["ids"]]
             core = _fedcote.Core.restored(json.dumps(saved), chosen)
             seed, classes, attempt = saved["seed"], saved["classes"], saved["attempt"]
+            groups, down = list(state.get("groups", [])), list(saved.get("groups", []))
         except (KeyError, TypeError) as problem:
             raise ValueError(f"state: {problem!r} is missing or wrong") from None
         numbers = {client: number for number, client in enumerate(ids) if client is not _Gone.GONE}
         if len(ids) != len(core) or len(numbers) + ids.count(_Gone.GONE) != len(ids):
             raise ValueError("state: the numbers of clients disagree")
+        named = all(type(group) in (str, int) for group in groups)
+        if not named or len(set(groups)) != len(groups) or len(groups) != len(down):
+            raise ValueError("state: the groups are damaged")
+        self._groups, self._down = groups, down
         self._core, self._choices = core, chosen
         self._seed, self._classes, self._attempt = int(seed), int(classes), int(attempt)
         self._ids, self._numbers = ids, numbers

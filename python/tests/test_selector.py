@@ -451,3 +451,54 @@ def test_signals_and_transmissions_are_for_their_estimators():
     assert abs(selector.failure("a") - 1 / 16) < 0.03
     with pytest.raises(ValueError, match='needs estimator "signal"'):
         selector.observe_signal("a", 1.0)
+
+
+def test_clients_may_fail_together():
+    labels, _ = oracles.instance()
+    own = np.array([0.1, 0.2, 0.3, 0.0, 0.4, 0.5])
+    group = ["ap", "ap", None, "cell", "cell", None]
+    down = {"ap": 0.3, "cell": 0.2}
+    selector, _ = federation(uploads="per-draw", groups=down)
+    for client, name, value in zip("abcdef", group, own, strict=True):
+        selector.set_group(client, name)
+        # What is observed is a failure for whatever reason.
+        selector.set_failure(client, 1 - (1 - value) * (1 - down.get(name, 0.0)))
+    selector.select(None, 5)
+    found = selector.solution()
+    same = fedcote.select(labels, own, 5, group=group, groups=down)
+    np.testing.assert_allclose(found.selection, same.selection, atol=1e-9)
+    assert not found.warnings
+    alone = fedcote.select(labels, same.failure, 5)
+    assert np.abs(alone.selection - same.selection).max() > 1e-3
+    # Simulated: shares of what arrives are those of the solution.
+    generator, rounds = np.random.default_rng(5), 20_000
+    shares = np.zeros((rounds, 6))
+    names = list(down)
+    member = np.array([names.index(name) if name else 2 for name in group])
+    for at in range(rounds):
+        drawn = generator.multinomial(5, found.selection)
+        while not shares[at].any():
+            up = np.append(generator.random(2) >= [down[name] for name in names], True)
+            shares[at] = generator.binomial(drawn, (1 - own) * up[member])
+        shares[at] /= shares[at].sum()
+    errors = (shares.mean(axis=0) - found.appearance) / (shares.std(axis=0) / np.sqrt(rounds))
+    assert np.abs(errors).max() < 3
+
+    restored = fedcote.Selector()
+    restored.restore(json.loads(json.dumps(selector.state())))
+    assert restored.select(None, 5) == selector.select(None, 5)
+    restored.set_groups({"ap": 0.0, "relay": 0.1})  # others stay
+    restored.set_group("c", "relay")
+    restored.select(None, 5)
+    selector.select(None, 5)
+    assert (restored.solution().selection != selector.solution().selection).any()
+    assert pickle.loads(pickle.dumps(restored)).state() == restored.state()
+    with pytest.raises(
+        ValueError, match=r"client 'a': group 'wifi' is unknown; groups has ap, cell"
+    ):
+        selector.set_group("a", "wifi")
+    with pytest.raises(ValueError, match=r"groups: 'ap' must be down with a probability"):
+        selector.set_groups({"ap": 1.5})
+    for groups in (["ap"], ["ap", "ap"], [["ap"], "cell"], 7):
+        with pytest.raises(ValueError, match="^state: "):
+            fedcote.Selector().restore(selector.state() | {"groups": groups})

@@ -47,7 +47,7 @@ def tensors(path):
 def test_schemes_are_all_named_here():
     """A new scheme belongs into the list above: it has to work with tasks in Python, too.
 
-    Oort asks for losses of single samples; a task in Python tells their mean, so it selects others.
+    Oort goes by the root mean square of samples' losses, in whose place a task in Python tells their mean: it has a test of its own.
     """
     with pytest.raises(ValueError) as raised:
         fedcote.simulate("quickstart", {"schemes": ["no-such-scheme"]})
@@ -94,6 +94,36 @@ def test_numpy_tasks_learn_what_the_built_in_ones_do(model, tmp_path):
         np.testing.assert_allclose(found.rounds[name], wanted.rounds[name], atol=1e-5)
     assert np.isfinite(found.rounds["norm"][4::5]).all()
     assert found.summary["schemes"][0]["scores"]["norm"]["last"]["mean"] > 0
+
+
+class RootMeanSquare(NumpyTask):
+    """Tells the losses that Oort goes by."""
+
+    def loss(self, model, client):
+        part = self.parts[client]
+        logits = self.passed(self.layers(model), self.inputs[part])[-1].astype(np.float64)
+        own = logits[np.arange(len(part)), self.targets[part]]
+        losses = np.log(np.exp(logits).sum(axis=1)) - own
+        return np.sqrt((losses**2).mean())
+
+
+def test_oort_selects_the_same_once_told_root_mean_squares(tmp_path):
+    write(tmp_path / "data")
+    data = {"set": "idx", "path": tmp_path / "data", "partition": "one-label"}
+    changes = {"schemes": ["oort"], "selected": 2, "clock": {"seconds_per_sample": [1e-3, 2e-3, 5e-3, 1e-3, 3e-3]}}  # fmt: skip
+    built_in = {**BASE, **changes, "data": data, "model": {"kind": "softmax"}}
+    begun = {**built_in, "rounds": 1, "schemes": ["ideal"], "training": {**BASE["training"], "rate": 1e-30}}  # fmt: skip
+    fedcote.simulate(begun, out=tmp_path / "begun")
+    start = tensors(tmp_path / "begun/ideal/3/model.safetensors")
+    clients = json.loads((tmp_path / "begun/ideal/3/clients.json").read_text())["clients"]
+    task = RootMeanSquare([int(np.argmax(client["labels"])) for client in clients], start)
+    wanted = fedcote.simulate(built_in, out=tmp_path / "built-in")
+    found = fedcote.simulate({**BASE, **changes}, task=task, out=tmp_path / "own")
+    for name in ("selected", "arrived"):
+        np.testing.assert_array_equal(found.rounds[name], wanted.rounds[name])
+    for name, array in tensors(tmp_path / "built-in/oort/3/model.safetensors").items():
+        ours = tensors(tmp_path / "own/oort/3/model.safetensors")[name]
+        np.testing.assert_allclose(ours, array, rtol=0, atol=1e-5)
 
 
 class StopHere(Exception):

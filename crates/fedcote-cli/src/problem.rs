@@ -29,6 +29,8 @@ pub struct Problem {
     named: HashMap<String, usize>,
     /// The group that each client names, if it names one.
     group: Vec<Option<usize>>,
+    /// The line of each client, where there is one.
+    lines: Vec<u64>,
 }
 
 /// `NAME=PROBABILITY` of a flag.
@@ -119,6 +121,8 @@ impl Problem {
                 || format!("client {}", client + 1),
                 |ids| format!("client {:?}", ids[client]),
             );
+            let line =
+                self.lines.get(client).map_or(String::new(), |line| format!("line {line}: "));
             let named = self.group[client];
             let name = self.named.iter().find(|(_, at)| Some(**at) == named).map(|(name, _)| name);
             let known: Vec<&str> = self.groups.iter().map(|(name, _)| name.as_str()).collect();
@@ -128,7 +132,7 @@ impl Problem {
                     .to_owned(),
                 false => fedcote_support::suggestion(name, &known),
             };
-            return Err(format!("{id}: group: `{name}` is not known{remedy}"));
+            return Err(format!("{line}{id}: group: `{name}` is not known{remedy}"));
         }
         // After the clients' own names: a typo there may be why nobody is in the group.
         if let Some(name) = empty {
@@ -219,6 +223,7 @@ impl Problem {
             self.selection.push(if with_selection { number(2)? } else { f64::NAN });
             let group = Some(&record[unlabelled]).filter(|name| with_group && !name.is_empty());
             self.name_group(group);
+            self.lines.push(record.position().map_or(0, csv::Position::line));
             for column in fixed..header.len() {
                 self.spec.counts.push(number(column)?);
             }

@@ -533,6 +533,14 @@ fn unknown_groups_are_refused() {
         let found = refusal(&[&["select"], &arguments[..]].concat(), request.as_bytes());
         assert!(found.starts_with(reason), "{found}");
     }
+    let csv = "id,failure,group,label_0,label_1\na,0.1,ap,3,0\n\nb,0.1,app,0,3\n";
+    let found = refusal(&["select", "--selected", "3", "--group", "ap=0.2"], csv.as_bytes());
+    assert!(
+        found.starts_with(
+            "standard input: line 4: client \"b\": group: `app` is not known; did you mean `ap`?"
+        ),
+        "{found}"
+    );
     for flag in ["ap", "ap=2", "=0.1", "ap=x"] {
         let found = refusal(&["select", "--group", flag], SHARED.as_bytes());
         assert!(found.contains("--group"), "{found}");

@@ -71,6 +71,15 @@ impl Core {
         self.0.set_failure(client, failure).map_err(raise)
     }
 
+    /// How often each group of clients that fail together is down.
+    fn set_groups(&mut self, failure: Vec<f64>) -> PyResult<()> {
+        self.0.set_groups(failure).map_err(raise)
+    }
+
+    fn set_group(&mut self, client: u32, group: Option<u32>) -> PyResult<()> {
+        self.0.set_group(client, group).map_err(raise)
+    }
+
     fn observe(&mut self, client: u32, arrived: bool) -> PyResult<()> {
         self.0.observe(client, arrived).map_err(raise)
     }

@@ -3,10 +3,14 @@
 //!
 //! `python/tests/test_differential.py` is that implementation.
 
+#[path = "../tests/flights/mod.rs"]
+mod flights;
+
 use std::sync::Arc;
 
-use fedcote::random::Stream;
-use fedcote_sim::scheme::NAMED;
+use fedcote::random::{Purpose, Stream};
+use fedcote_sim::scheme::{NAMED, SelectionKind};
+use fedcote_sim::task::Job;
 use fedcote_sim::{Classification, Engine, Error, Outcome, Scenario, World};
 use rand::RngExt;
 use serde_json::{Value, json};
@@ -35,6 +39,8 @@ rate_changes = [[11, 0.1]]
 [network]
 kind = "fixed"
 failure = [0.1, 0.8, 0.4, 0.3, 0.6, 0.0]
+[clock]
+seconds_per_sample = [0.001, 0.002, 0.02, 0.004, 0.0015, 0.003]
 [scheme.control-full]
 base = "fedcote-control"
 correction = "full"
@@ -84,6 +90,8 @@ fn federation(extra: &str) -> Result<Value, Error> {
         "hidden": 5,
         "draws": world.draws(),
         "clip": scenario.server.clip,
+        "seconds_per_sample": scenario.clock.seconds_per_sample,
+        "batch": scenario.training.batch,
         "hostile": scenario.hostile,
         "clients": clients,
         "initial": initial.global(),
@@ -94,39 +102,75 @@ fn federation(extra: &str) -> Result<Value, Error> {
 fn scheme(world: &Arc<World>, task: &Classification, name: &str) -> Result<Value, Error> {
     let scheme = world.scenario.schemes.resolve(name).expect("named");
     let mut engine = Engine::new(Arc::clone(world), scheme.clone())?;
+    let batches = |job: &Job| {
+        let samples = task.partition.client(job.client as usize).len();
+        mini_batches(samples, job.batch, job.steps as usize, &mut job.key.stream())
+    };
+    let seconds: Vec<f64> = (0..6).map(|client| usual_seconds(world, task, client)).collect();
+    let mut server = flights::Server::new(&seconds);
     let mut rounds = Vec::new();
     for round in 1..=ROUNDS {
         let Outcome::Done(report) = engine.step(round)? else {
             let reason = format!("{name} diverged in round {round}");
             return Err(Error::Scenario { place: "draws".to_owned(), reason });
         };
-        let arrived: Vec<Value> = report
-            .arrived
-            .iter()
-            .map(|&(client, copies)| {
-                let job = world.job(round, client);
-                let samples = task.partition.client(client as usize).len();
-                let batches =
-                    mini_batches(samples, job.batch, job.steps as usize, &mut job.key.stream());
+        let mut started = Vec::new();
+        if let SelectionKind::Buffered(_) = scheme.selection {
+            // In the order in which they start, which the report does not tell.
+            let flights::Round { started: flights, ended } = server.round(world, round);
+            let same = flights::counts(flights.iter().map(|flight| flight.client))
+                == report.selected
+                && flights::counts(ended.iter().map(|flight| flight.client)) == report.arrived;
+            assert!(same && ended.iter().all(|flight| flight.version < round as usize), "{name}");
+            for flight in flights {
+                let key = world.key(Purpose::Batch).round(flight.number);
+                let key = key.client(flight.client.into());
+                let job = Job { key, ..world.job(round, flight.client) };
+                let (client, arrives) = (flight.client, flight.arrives);
+                let batches = batches(&job);
+                started.push(json!({ "client": client, "arrives": arrives, "batches": batches }));
+            }
+        }
+        let uploads = |counts: &[(u32, u32)]| -> Vec<Value> {
+            let upload = |&(client, copies): &(u32, u32)| {
+                let batches = batches(&world.job(round, client));
                 json!({ "client": client, "copies": copies, "batches": batches })
-            })
-            .collect();
+            };
+            counts.iter().map(upload).collect()
+        };
+        let came = |client: u32| report.arrived.iter().any(|(arrived, _)| *arrived == client);
+        let lost: Vec<(u32, u32)> =
+            report.selected.iter().copied().filter(|(client, _)| !came(*client)).collect();
         let probabilities = engine.probabilities();
         rounds.push(json!({
             "rate": world.scenario.training.rate_in(round),
-            "arrived": arrived,
+            "arrived": uploads(&report.arrived),
+            "lost": uploads(&lost),
+            "started": started,
             "selection": probabilities.map(|p| p.selection),
             "target": probabilities.map(|p| p.target),
+            "draws": probabilities.map(|p| p.draws),
             "failure": engine.federation().failure(),
         }));
     }
     Ok(json!({
         "name": name,
         "local": scheme.local,
+        "selection": scheme.selection,
         "aggregation": scheme.aggregation,
         "rounds": rounds,
         "final": engine.global(),
     }))
+}
+
+/// How long a client takes for download, training and upload; the model has 43 parameters.
+fn usual_seconds(world: &World, task: &Classification, client: usize) -> f64 {
+    let clock = &world.scenario.clock;
+    let per_sample = clock.seconds_per_sample.as_ref().expect("given").get(client);
+    let batch = world.scenario.training.batch.min(task.partition.client(client).len());
+    let bits = 32.0 * world.task.len() as f64;
+    let steps = f64::from(world.steps(client as u32));
+    bits / 50e6 + steps * batch as f64 * per_sample + world.scenario.network.deadline_seconds
 }
 
 /// The places of the samples in each step's mini-batch: the first steps of a shuffle that goes on from step to step.

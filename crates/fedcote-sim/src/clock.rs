@@ -144,6 +144,15 @@ impl Clock {
         f64::from(steps) * batch * self.device(client).0
     }
 
+    /// How long a client takes on average to receive the model, train for so many local steps, and upload once.
+    pub(crate) fn usual_seconds(&self, network: &Network, client: u32, steps: u32) -> f64 {
+        let mean = network.mean_compute_seconds(client as usize);
+        let computed = mean.unwrap_or_else(|| self.training_seconds(client, steps));
+        let air = self.model_bits / self.uplink_bps;
+        let limit = self.limit.unwrap_or(f64::INFINITY);
+        self.download_seconds(client, 1, 0) + (computed + air).min(limit)
+    }
+
     /// How long a client takes to receive so many vectors and numbers.
     fn download_seconds(&self, client: u32, vectors: u32, numbers: u32) -> f64 {
         self.bits(vectors, numbers) / self.device(client).1

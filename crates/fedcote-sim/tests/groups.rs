@@ -80,6 +80,6 @@ fn the_appearance_on_the_paper_s_network_is_that_of_its_uploads() {
         let mean = sums[client] / rounds;
         let deviation = ((squares[client] / rounds - mean * mean) / rounds).sqrt();
         let errors = (mean - wanted) / deviation.max(1e-9);
-        assert!(errors.abs() < 3.5, "client {}: {mean} for {wanted}", client + 1);
+        assert!(errors.abs() < 3.0, "client {}: {mean} for {wanted}", client + 1);
     }
 }

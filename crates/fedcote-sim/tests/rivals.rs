@@ -23,7 +23,7 @@ impl Task for Toy {
     }
 
     fn label_counts(&self) -> LabelCounts {
-        LabelCounts { classes: 2, counts: vec![1.0, 0.0, 0.0, 1.0] }
+        LabelCounts { classes: 2, counts: vec![4.0, 0.0, 0.0, 4.0] }
     }
 
     fn initial(&self, _key: Key) -> Result<Vec<f32>, Error> {
@@ -47,6 +47,11 @@ impl Task for Toy {
     fn losses(&self, model: &[f32], clients: &[u32]) -> Result<Vec<f64>, Error> {
         let loss = |&client: &u32| (f64::from(model[0]) - 10.0 * f64::from(client)).powi(2) / 2.0;
         Ok(clients.iter().map(loss).collect())
+    }
+
+    fn rms_losses(&self, _model: &[f32], clients: &[u32]) -> Result<Vec<f64>, Error> {
+        let squares: f64 = [1.0, 2.0, 3.0, 0.5].iter().map(|loss: &f64| loss * loss).sum();
+        Ok(vec![(squares / 4.0).sqrt(); clients.len()])
     }
 
     fn evaluate(&self, model: &[f32], _on_training_data: bool) -> Result<Scores, Error> {
@@ -84,7 +89,7 @@ impl Source for Script {
 fn engine(scheme: &str, table: &str, selected: &str, shows: bool) -> Engine {
     let text = format!(
         "rounds = 5\nclients = 2\nselected = {selected}\nschemes = [\"{scheme}\"]\n\
-         [training]\nlocal_steps = 1\nbatch = 1\nrate = 0.1\n\
+         [training]\nlocal_steps = 1\nbatch = 4\nrate = 0.1\n\
          [network]\nkind = \"fixed\"\nfailure = [0.2, 0.5]\n[scheme.{scheme}]\n{table}"
     );
     let scenario = Scenario::parse("test", &text, &[], ".".as_ref()).unwrap();
@@ -133,6 +138,31 @@ fn global_models_are_as_by_hand() {
             near(global, wanted, &format!("{scheme} {table}, round {}", round + 1));
         }
     }
+}
+
+/// Averages of what arrives, and of everyone's latest update. The server sees that nobody is there in round 5, in which neither steps.
+#[test]
+fn means_of_arrivals_and_of_memories_are_as_by_hand() {
+    for (scheme, wanted) in [
+        ("fedavg", [4.5, 4.05, 4.145, 4.7305, 4.7305]),
+        ("mifa", [4.5, 4.05, 4.145, 4.23525, 4.23525]),
+    ] {
+        let mut engine = engine(scheme, "", "\"all\"", true);
+        for (round, ((global, _), wanted)) in play(&mut engine).into_iter().zip(wanted).enumerate()
+        {
+            near(global, wanted, &format!("{scheme}, round {}", round + 1));
+        }
+    }
+}
+
+/// Four samples with the losses 1, 2, 3 and 0.5: U = 4 √((1 + 4 + 9 + 0.25)/4).
+#[test]
+fn the_utility_of_oort_is_as_by_hand() {
+    let mut engine = engine("oort", "", "1", true);
+    engine.step(1).unwrap();
+    let saved = engine.save().into_owned();
+    let tried: serde_json::Value = saved.get_value("oort.tried").unwrap();
+    near(tried["clients"][0][0].as_f64().unwrap(), 7.549834, "U");
 }
 
 #[test]

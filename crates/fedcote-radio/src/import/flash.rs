@@ -11,6 +11,7 @@ use super::Wrong;
 use super::presence::Presence;
 
 #[derive(Deserialize)]
+#[serde(expecting = "a phone, an object with `messages`")]
 struct Phone {
     messages: String,
 }

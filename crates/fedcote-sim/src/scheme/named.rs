@@ -139,7 +139,7 @@ pub const NAMED: &[Named] = &[
     },
     Named {
         name: "oort",
-        about: "clients of high loss, and some that were never tried",
+        about: "clients of high loss that are not slow, and some that were never tried",
         table: r#"selection = "oort""#,
     },
     Named {

@@ -56,7 +56,7 @@ choices! {
         "f3ast" => F3ast(F3astSelectionSettings),
         /// Everyone who is there, apart from clients that do more harm than good (CA-Fed).
         "ca-fed" => CaFed(CaFedSettings),
-        /// Of those who are there, clients of high loss, and some that were never tried.
+        /// Of those who are there, clients of high loss that are not slow, and some that were never tried.
         "oort" => Oort(OortSettings),
         /// K clients are always under way, and the server steps when enough have ended (FedBuff).
         "buffered" => Buffered(BufferedSettings),

@@ -16,9 +16,12 @@
 //! Nodes in `t` and points on the circle are those of [`PerClient`](super::PerClient). Of a client only `s_i` and `ε_i^a`
 //! are its own, so all the rest is summed first: `β̄_i = s_i (1 − ε_i) Σ_a ε_i^a w_{q,a}`. The cost is points × nodes × groups ×
 //! terms², and clients × terms. `Σ β̄` telescopes to one, which tells when the series has ended: terms are doubled until then,
-//! up to 1024; what is left after that, when hardly anything ever arrives, is shared out as the last terms were.
+//! up to 128; a slower series goes on by octaves (see `tail`).
+
+mod tail;
 
 use super::AppearanceModel;
+use super::gram;
 use super::per_client::{Complex, points, scale};
 use super::series::Mass;
 use crate::error::Error;
@@ -28,8 +31,9 @@ use crate::{chunks, special};
 /// What is lost at most when the series ends.
 const REMAINDER: f64 = 1e-14;
 
-/// The first number of terms, and the largest.
-const TERMS: (usize, usize) = (16, 1024);
+/// The first number of terms that are summed one by one, and the logarithm to base 2 of the largest.
+const FIRST: usize = 16;
+const LARGEST: u32 = 7;
 
 /// `K` independent draws with an upload each, of clients that fail together.
 #[derive(Debug, Clone, Copy)]
@@ -66,30 +70,29 @@ impl AppearanceModel for Grouped<'_> {
                 own: self.groups.own(at, self.failure[at]),
             })
             .collect();
-        let mut before = vec![0.0; clients.len()];
-        let mut terms = TERMS.0;
-        loop {
-            let mut found = self.series(&clients, terms);
-            let left = somebody - found.iter().sum::<f64>();
-            if left > REMAINDER && terms < TERMS.1 {
-                before = found;
-                terms *= 2;
-                continue;
-            }
-            if left > REMAINDER {
-                let added: f64 = found.iter().zip(&before).map(|(now, before)| now - before).sum();
-                if added > 0.0 {
-                    for (now, before) in found.iter_mut().zip(&before) {
-                        *now += left * (*now - before) / added;
-                    }
+        let mut terms = FIRST;
+        let mut found = self.series(&clients, terms);
+        let left = |found: &[f64]| somebody - found.iter().sum::<f64>();
+        while left(&found) > REMAINDER && terms < 1 << LARGEST {
+            terms *= 2;
+            found = self.series(&clients, terms);
+        }
+        if left(&found) > REMAINDER {
+            for rule in &gram::octaves()[(LARGEST - gram::FIRST) as usize..] {
+                let added = self.octave(&clients, rule);
+                found.iter_mut().zip(&added).for_each(|(sum, added)| *sum += added);
+                // Rounding may leave more than the end of the series does.
+                let ended = added.iter().sum::<f64>() < REMAINDER;
+                if left(&found) <= if ended { 100.0 * REMAINDER } else { REMAINDER } {
+                    break;
                 }
             }
-            out.fill(0.0);
-            for (client, value) in clients.iter().zip(&found) {
-                out[client.at] = (value / somebody).max(0.0);
-            }
-            return Ok(());
         }
+        out.fill(0.0);
+        for (client, value) in clients.iter().zip(&found) {
+            out[client.at] = (value / somebody).max(0.0);
+        }
+        Ok(())
     }
 }
 
@@ -135,14 +138,42 @@ impl Group {
     }
 }
 
+/// Groups that somebody who may be drawn is in, in order: all others add the factor 1.
+fn used(clients: &[Client]) -> Vec<usize> {
+    let mut used: Vec<usize> = clients.iter().map(|client| client.group).collect();
+    used.sort_unstable();
+    used.dedup();
+    used
+}
+
+fn place(used: &[usize], group: usize) -> usize {
+    used.binary_search(&group).expect("listed")
+}
+
+/// For each factor, `start` times the product of all others, from both ends.
+fn others(factors: &[Complex], start: Complex, others: &mut [Complex]) {
+    let mut product = start;
+    for (other, factor) in others.iter_mut().zip(factors) {
+        *other = product;
+        product = product * *factor;
+    }
+    let mut product = Complex { re: 1.0, im: 0.0 };
+    for (other, factor) in others.iter_mut().zip(factors).rev() {
+        *other = *other * product;
+        product = product * *factor;
+    }
+}
+
 impl Grouped<'_> {
+    /// How often a group is down; never, if it is that of the clients in none.
+    fn down(&self, group: usize) -> f64 {
+        self.groups.failure().get(group).copied().unwrap_or(0.0)
+    }
+
     /// The sum of the first terms of the series, client by client.
     fn series(&self, clients: &[Client], terms: usize) -> Vec<f64> {
-        // Groups that nobody drawn is in add the factor 1.
-        let mut used: Vec<usize> = clients.iter().map(|client| client.group).collect();
-        used.sort_unstable();
-        used.dedup();
-        let place = |group: usize| used.binary_search(&group).expect("listed");
+        let used = used(clients);
+        let place = |group: usize| place(&used, group);
         let mut moments = vec![vec![0.0; terms + 1]; used.len()];
         for client in clients {
             let mut power = client.selection;
@@ -151,11 +182,10 @@ impl Grouped<'_> {
                 power *= client.own;
             }
         }
-        let down = |&group: &usize| self.groups.failure().get(group).copied().unwrap_or(0.0);
         let groups: Vec<Group> = used
             .iter()
             .zip(moments)
-            .map(|(group, moments)| Group::new(down(group), moments, terms))
+            .map(|(group, moments)| Group::new(self.down(*group), moments, terms))
             .collect();
         let rule = special::unit_rule(self.selected);
         let parts = chunks::each(&points(self.selected), |&point| {
@@ -226,16 +256,8 @@ fn at(
                         .fold(Complex::ZERO, |sum, (b, both)| sum + both.scaled(*b)),
                 };
             }
-            // The product of all factors but one's own, from both ends.
-            let mut product = phase.scaled(weight);
-            for (other, factor) in others.iter_mut().zip(&factors) {
-                *other = product;
-                product = product * *factor;
-            }
-            let mut product = Complex { re: 1.0, im: 0.0 };
-            for q in (0..count).rev() {
-                let other = others[q] * product;
-                product = product * factors[q];
+            self::others(&factors, phase.scaled(weight), &mut others);
+            for (q, &other) in others.iter().enumerate() {
                 let collected = &mut collected[q * terms..][..terms];
                 match groups[q].row(m) {
                     None => collected[m] = collected[m] + other,

@@ -4,9 +4,10 @@ mod state;
 
 use crate::divergence::label_divergence;
 use crate::draw::{Alias, label_order, systematic};
-use crate::error::{Error, check_length};
+use crate::error::{Error, check_length, check_probabilities};
 use crate::estimate::EstimatorKind;
 use crate::federation::{Federation, FederationSpec, check_range};
+use crate::groups::Groups;
 use crate::random::{Key, Purpose};
 use crate::{Draws, Options, Solution, Warning, select_or_all};
 use fedcote_support::readable;
@@ -20,6 +21,8 @@ use state::State;
 /// - A client that has not told its label counts is taken to have the mean of the others'.
 /// - Failure probabilities are estimated from what [`observe`](Self::observe) is told, unless
 ///   [`set_failure`](Self::set_failure) gives them.
+/// - Clients that fail together are in a group ([`set_groups`](Self::set_groups), [`set_group`](Self::set_group)). Their failure
+///   probabilities, given or estimated, are those for whatever reason, as they are observed: those of [`Groups::overall`].
 /// - When every available client is above the threshold, nobody is excluded ([`select_or_all`]).
 /// - Probabilities are worked out again when clients, labels, failure probabilities or the number of draws changed, never from an
 ///   earlier solution: a restored selector finds the same bits.
@@ -116,6 +119,9 @@ impl Selector {
         self.state.estimator.forget(place);
         self.state.known[place] = None;
         self.state.counts[place * classes..][..classes].fill(0.0);
+        if let Some(group) = self.state.members.get_mut(place) {
+            *group = None;
+        }
         self.latest = None;
         Ok(())
     }
@@ -160,6 +166,40 @@ impl Selector {
             return Err(Error::Client { client: client.to_string(), field: "failure", problem });
         }
         self.state.known[place] = failure;
+        Ok(())
+    }
+
+    /// Says how often each group of clients that fail together is down, in place of what was said before. Groups are
+    /// numbers from 0.
+    ///
+    /// # Errors
+    /// When this is no probability, or a client is in a group that would be gone.
+    pub fn set_groups(&mut self, failure: impl Into<Vec<f64>>) -> Result<(), Error> {
+        let failure = failure.into();
+        check_probabilities("groups", &failure)?;
+        for (client, group) in (0..).zip(&self.state.members) {
+            check_group(client, *group, failure.len())?;
+        }
+        if failure != self.state.groups {
+            self.state.groups = failure;
+            self.latest = None;
+        }
+        Ok(())
+    }
+
+    /// Says which group a client is in; `None` for none.
+    ///
+    /// # Errors
+    /// When there is no such client or no such group.
+    pub fn set_group(&mut self, client: u32, group: Option<u32>) -> Result<(), Error> {
+        let place = self.place(client)?;
+        check_group(client, group, self.state.groups.len())?;
+        let members = &mut self.state.members;
+        if members.get(place).copied().flatten() != group {
+            members.resize(members.len().max(place + 1), None);
+            members[place] = group;
+            self.latest = None;
+        }
         Ok(())
     }
 
@@ -374,9 +414,24 @@ impl Selector {
         Ok(drawn)
     }
 
-    /// The federation of these clients. Who has not told its labels is taken to have the mean of the others';
-    /// when nobody has, all are alike.
+    /// The federation of these clients, with those groups that some of them are in.
     fn federation(&self, clients: &[u32], failure: Vec<f64>) -> Result<Federation, Error> {
+        let federation = self.labelled(clients, failure)?;
+        let group = |&client: &u32| self.state.members.get(client as usize).copied().flatten();
+        let mut used: Vec<u32> = clients.iter().filter_map(group).collect();
+        used.sort_unstable();
+        used.dedup();
+        if used.is_empty() {
+            return Ok(federation);
+        }
+        let down: Vec<f64> = used.iter().map(|&group| self.state.groups[group as usize]).collect();
+        let of = clients.iter().map(|client| used.binary_search(&group(client)?).ok());
+        federation.with_groups(Groups::new(down, of)?)
+    }
+
+    /// The clients and their labels. Who has not told its labels is taken to have the mean of the others';
+    /// when nobody has, all are alike.
+    fn labelled(&self, clients: &[u32], failure: Vec<f64>) -> Result<Federation, Error> {
         let classes = self.state.classes.max(1);
         if self.state.classes == 0 {
             let counts = vec![1.0; clients.len()];
@@ -441,6 +496,12 @@ impl Selector {
         }
         Ok(solution)
     }
+}
+
+fn check_group(client: u32, group: Option<u32>, groups: usize) -> Result<(), Error> {
+    let Some(group) = group.filter(|&group| group as usize >= groups) else { return Ok(()) };
+    let problem = format!("{group} is not there: groups count from 0 to below {groups}");
+    Err(Error::Client { client: client.to_string(), field: "group", problem })
 }
 
 #[cfg(test)]

@@ -6,6 +6,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use crate::Options;
 use crate::error::Error;
 use crate::estimate::{Estimator, EstimatorKind};
+#[cfg(feature = "serde")]
+use crate::groups::Groups;
 
 /// Everything that the next selection depends on.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,6 +23,12 @@ pub struct State {
     pub classes: usize,
     /// Label counts, row after row; zeros for a client that has not told.
     pub counts: Vec<f64>,
+    /// How often each group of clients that fail together is down.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
+    pub groups: Vec<f64>,
+    /// The group of each client; clients beyond the end are in none.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
+    pub members: Vec<Option<u32>>,
     /// The current round, from 1; 0 before the first.
     pub round: u32,
     /// How often the current round was drawn again.
@@ -30,7 +38,28 @@ pub struct State {
 impl State {
     pub fn new(seed: u64, kind: EstimatorKind, options: Options) -> Result<Self, Error> {
         let (estimator, known, counts) = (kind.estimator(0)?, Vec::new(), Vec::new());
-        Ok(Self { seed, options, kind, estimator, known, classes: 0, counts, round: 0, attempt: 0 })
+        let (groups, members) = (Vec::new(), Vec::new());
+        let (classes, round, attempt) = (0, 0, 0);
+        Ok(Self {
+            seed,
+            options,
+            kind,
+            estimator,
+            known,
+            classes,
+            counts,
+            groups,
+            members,
+            round,
+            attempt,
+        })
+    }
+
+    /// Who fails together, of all clients.
+    #[cfg(feature = "serde")]
+    fn groups(&self) -> Result<Groups, Error> {
+        let of = self.members.iter().map(|group| group.map(|group| group as usize));
+        Groups::new(self.groups.clone(), of)
     }
 
     /// What is wrong with a restored state, if anything.
@@ -46,6 +75,8 @@ impl State {
             Some("the failure probabilities are damaged")
         } else if crate::federation::check_range(&self.counts).is_err() {
             Some("the label counts are damaged")
+        } else if self.members.len() > clients || self.groups().is_err() {
+            Some("the groups are damaged")
         } else {
             None
         }

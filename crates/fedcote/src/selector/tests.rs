@@ -279,3 +279,58 @@ fn signals_are_heard_by_their_estimator_alone() {
     let client = beta.join();
     assert!(beta.observe_signal(client, 3.0).is_err());
 }
+
+/// Groups are those of a single selection for the clients that are there, numbered anew; taken back, nothing of them is left.
+#[test]
+fn clients_may_fail_together() {
+    let failure = [0.4, 0.5, 0.6, 0.1];
+    let mut selector = with_failures(Options::new(), failure);
+    let alone = selector.select(&[3, 1, 0], 5).map(|_| selector.latest().unwrap().solution.clone());
+    selector.set_groups([0.1, 0.25, 0.3]).unwrap();
+    selector.set_group(0, Some(2)).unwrap();
+    selector.set_group(1, Some(2)).unwrap();
+    selector.set_group(2, Some(1)).unwrap();
+    selector.select(&[3, 1, 0], 5).unwrap();
+    let labels = [LABELS[3], LABELS[1], LABELS[0]];
+    let federation = Federation::new(labels, [failure[3], failure[1], failure[0]]).unwrap();
+    let groups = Groups::new([0.3], [None, Some(0), Some(0)]).unwrap();
+    let federation = federation.with_groups(groups).unwrap();
+    let latest = selector.latest().unwrap();
+    assert_eq!(latest.federation, federation);
+    assert_eq!(latest.solution, crate::select(&federation, 5, &Options::new()).unwrap());
+    assert!(latest.solution.warnings.is_empty(), "{:?}", latest.solution.warnings);
+    let together = latest.solution.clone();
+    assert_ne!(together.selection, alone.as_ref().unwrap().selection);
+
+    #[cfg(feature = "serde")]
+    {
+        let saved = serde_json::to_string(&selector).unwrap();
+        let mut restored: Selector = serde_json::from_str(&saved).unwrap();
+        restored.select(&[3, 1, 0], 5).unwrap();
+        assert_eq!(restored.latest().unwrap().solution, together);
+        let damaged = saved.replace("[0.1,0.25,0.3]", "[0.1,0.25]");
+        assert_ne!(damaged, saved);
+        let wrong = serde_json::from_str::<Selector>(&damaged).unwrap_err();
+        assert!(wrong.to_string().contains("the groups are damaged"), "{wrong}");
+    }
+
+    let told = |result: Result<(), Error>| result.unwrap_err().to_string();
+    let gone = told(selector.set_groups([0.1, 0.25]));
+    assert!(gone.contains("client \"0\": group 2 is not there"), "{gone}");
+    assert!(told(selector.set_groups([0.1, 0.25, 1.5])).contains("groups"));
+    let unknown = told(selector.set_group(3, Some(7)));
+    assert!(unknown.contains("client \"3\": group 7 is not there"), "{unknown}");
+    selector.set_group(0, None).unwrap();
+    selector.set_group(1, None).unwrap();
+    selector.select(&[3, 1, 0], 5).unwrap();
+    let alone = alone.unwrap();
+    assert_eq!(selector.latest().unwrap().solution, alone);
+
+    // Who gets the number of a client that was forgotten is in no group.
+    selector.set_group(1, Some(0)).unwrap();
+    selector.forget(1).unwrap();
+    selector.set_labels(1, &LABELS[1]).unwrap();
+    selector.set_failure(1, Some(failure[1])).unwrap();
+    selector.select(&[3, 1, 0], 5).unwrap();
+    assert_eq!(selector.latest().unwrap().solution, alone);
+}

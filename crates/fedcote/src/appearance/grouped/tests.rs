@@ -167,7 +167,7 @@ fn simulation_agrees_and_shares_sum_to_one() {
             let mean = sums[client] / rounds;
             let deviation = ((squares[client] / rounds - mean * mean) / rounds).sqrt();
             let errors = (mean - wanted) / deviation;
-            assert!(errors.abs() < 3.5, "{clients} {selected} client {client}: {errors} errors");
+            assert!(errors.abs() < 3.0, "{clients} {selected} client {client}: {errors} errors");
             sum_of_squares += errors * errors;
         }
         assert!(
@@ -189,17 +189,33 @@ fn every_target_is_reached() {
     }
 }
 
-/// Two draws that hardly ever arrive, 998 of 1000 times nothing: the series is longer than it is followed, and what is left is
-/// shared out: to half a percent here, with a sum of one.
+/// Two draws that hardly ever arrive, 998 of 1000 times nothing, and draws that get through once in 10⁵ and 10⁹ attempts.
+///
+/// The series was cut after 1024 terms, and shares were half a percent off.
 #[test]
-fn long_series_end_near_the_definition() {
+fn long_series_are_as_by_enumeration() {
     let groups = Groups::new([0.9], [Some(0), Some(0), None]).unwrap();
-    let failure = groups.overall(&[0.9, 0.98, 0.995]).unwrap();
-    let selection = [0.3, 0.3, 0.4];
-    let found = appearance(&groups, &failure, 2, &selection);
-    assert!((found.iter().sum::<f64>() - 1.0).abs() < 1e-12);
-    let expected = by_lists(&groups, &failure, 2, &selection);
-    for (found, expected) in found.iter().zip(&expected) {
-        assert!((found / expected - 1.0).abs() < 5e-3, "{found} {expected}");
+    let rare = Groups::new([0.3, 1.0 - 1e-5], [Some(0), Some(1), None]).unwrap();
+    let hopeless = Groups::new([1.0 - 1e-9, 0.5], [Some(0), Some(1), None]).unwrap();
+    for (groups, own) in [
+        (&groups, [0.9, 0.98, 0.995]),
+        (&groups, [0.0, 0.9999, 0.5]),
+        (&rare, [0.999, 0.2, 0.9999]),
+        (&rare, [1.0 - 1e-6, 0.0, 1.0]),
+        (&hopeless, [0.5, 1.0 - 1e-8, 1.0 - 1e-7]),
+        (&hopeless, [0.0, 0.0, 0.0]),
+    ] {
+        let failure = groups.overall(&own).unwrap();
+        for selected in [1, 2, 4] {
+            let selection = [0.3, 0.3, 0.4];
+            let found = appearance(groups, &failure, selected.into(), &selection);
+            let sum = found.iter().sum::<f64>();
+            assert!((sum - 1.0).abs() < 1e-12, "{own:?} {selected}: {sum}");
+            let expected = by_lists(groups, &failure, selected, &selection);
+            for (found, expected) in found.iter().zip(&expected) {
+                let error = (found - expected).abs();
+                assert!(error < 1e-12, "{own:?} {selected}: {found} {expected}");
+            }
+        }
     }
 }
