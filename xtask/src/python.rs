@@ -153,7 +153,7 @@ const NOTEBOOKS: [&str; 2] = ["nbclient", "ipykernel"];
 const TRACKERS: [&str; 2] = ["mlflow-skinny", "wandb"];
 
 /// The tests that need Flower; all others have run without it.
-const FLOWER: [&str; 15] = [
+const FLOWER: [&str; 16] = [
     "python/tests/test_attack.py",
     "python/tests/test_client.py",
     "python/tests/test_correction.py",
