@@ -214,7 +214,7 @@ impl Problem {
                 let field = &header[column];
                 let text = &record[column];
                 text.parse().map_err(|_| {
-                    let line = record.position().map_or(0, csv::Position::line);
+                    let line = line_of(bytes, &record);
                     format!("line {line}: client {id:?}: {field} must be a number, is {text:?}")
                 })
             };
@@ -223,13 +223,21 @@ impl Problem {
             self.selection.push(if with_selection { number(2)? } else { f64::NAN });
             let group = Some(&record[unlabelled]).filter(|name| with_group && !name.is_empty());
             self.name_group(group);
-            self.lines.push(record.position().map_or(0, csv::Position::line));
+            self.lines.push(line_of(bytes, &record));
             for column in fixed..header.len() {
                 self.spec.counts.push(number(column)?);
             }
         }
         Ok(())
     }
+}
+
+/// The line of a record; the reader's position is before the empty lines that it skips.
+fn line_of(bytes: &[u8], record: &csv::StringRecord) -> u64 {
+    let Some(position) = record.position() else { return 0 };
+    let rest = bytes.get(position.byte() as usize..).unwrap_or_default();
+    let skipped = rest.iter().take_while(|byte| matches!(byte, b'\r' | b'\n'));
+    position.line() + skipped.filter(|byte| **byte == b'\n').count() as u64
 }
 
 /// What to call the input in a message.
