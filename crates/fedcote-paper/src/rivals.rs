@@ -79,7 +79,7 @@ pub fn make(title: String, grid: &Grid, cells: &Cells) -> Document {
     });
     let line = |(row, cells): (&Row, &Vec<Vec<RunSummary>>)| {
         let cells = grid.columns.iter().zip(cells).flat_map(|(column, runs)| {
-            [over(runs, |run| run.tail_accuracy).into(), printed(row, column).into()]
+            [tables::shown(runs, over(runs, |run| run.tail_accuracy)), printed(row, column).into()]
         });
         Line { name: row.name.clone(), cells: cells.collect(), apart: false }
     };

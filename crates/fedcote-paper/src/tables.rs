@@ -34,6 +34,10 @@ pub fn read(
                     None => return Ok(None),
                 }
             }
+            // Means over different numbers of seeds do not belong beside each other.
+            if cell.len() < seeds.len() {
+                cell.clear();
+            }
             line.push(cell);
         }
         cells.push(line);
@@ -74,6 +78,11 @@ fn not_run() -> Cell {
     Cell::Text("not run".to_owned())
 }
 
+/// What runs came to, if there are any.
+pub fn shown(runs: &[RunSummary], value: Option<Spread>) -> Cell {
+    if runs.is_empty() { not_run() } else { value.into() }
+}
+
 fn is_apart(row: &Row) -> bool {
     row.name.starts_with("ideal")
 }
@@ -97,7 +106,7 @@ pub fn compared(artefact: &str, title: String, grid: &Grid, cells: &Cells) -> Do
             let difference = ours.zip(theirs).map(|(ours, theirs)| ours.mean - theirs.mean);
             // A loss of 1e34 has blown up: a difference from it says nothing.
             let sound = difference.filter(|difference| difference.abs() < 1e6);
-            line.push(if runs.is_empty() { not_run() } else { ours.into() });
+            line.push(shown(runs, ours));
             line.push(theirs.into());
             line.push(sound.map_or(Cell::Empty, Cell::Number));
         }

@@ -246,7 +246,7 @@ impl Variant {
             set.push(format!("rounds={rounds}"));
             if self.task == Task::Cifar10 {
                 // The paper lowers the rate after six tenths of its rounds.
-                let from = u64::from(rounds) * 6 / 10 + 1;
+                let from = (u64::from(rounds) * 6 / 10).max(1) + 1;
                 set.push(format!("training.rate_changes=[[{from}, 0.01]]"));
             }
         }

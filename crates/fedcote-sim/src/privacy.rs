@@ -114,8 +114,12 @@ fn bounded(scheme: &Scheme) -> Result<f64, String> {
     if scheme.python.is_some() {
         return Err("nothing bounds what a class of one's own does with an update".to_owned());
     }
-    if matches!(scheme.local, LocalKind::Scaffold(_)) {
-        return Err("control variates disclose updates without noise".to_owned());
+    // All kinds by name: a new one must be thought of before it gets an ε.
+    match scheme.local {
+        LocalKind::Sgd | LocalKind::Prox(_) => {}
+        LocalKind::Scaffold(_) => {
+            return Err("control variates disclose updates without noise".to_owned());
+        }
     }
     match scheme.selection {
         SelectionKind::PowerOfChoice(_)
@@ -132,7 +136,12 @@ fn bounded(scheme: &Scheme) -> Result<f64, String> {
                 "in selection \"buffered\" one client may be in a step several times".to_owned()
             );
         }
-        _ => {}
+        SelectionKind::Weights(_)
+        | SelectionKind::Gs
+        | SelectionKind::TfAggregation(_)
+        | SelectionKind::Fedcote(_)
+        | SelectionKind::Everyone
+        | SelectionKind::F3ast(_) => {}
     }
     scheme.aggregation.weighted_sum().ok_or_else(|| {
         let word = scheme.aggregation.word();

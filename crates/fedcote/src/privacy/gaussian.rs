@@ -10,7 +10,8 @@ use crate::error::Error;
 ///
 /// solved for ε (B. Balle and Y.-X. Wang, *Improving the Gaussian mechanism for differential privacy*, ICML 2018). One release of something of sensitivity Δ
 /// with noise of standard deviation zΔ has μ = 1/z; releases compose by `μ² = Σ μ_t²` (J. Dong, A. Roth and W. Su, *Gaussian differential
-/// privacy*, J. R. Stat. Soc. B 84, 2022). 0 for μ = 0; infinite where ε would be above 600, which protects nothing.
+/// privacy*, J. R. Stat. Soc. B 84, 2022). 0 for μ = 0. Above
+/// μ = 37 the second term is less than can be told and is left out, which states ε too large by next to nothing.
 ///
 /// ```
 /// let nine_releases = (9.0 / 4.0_f64).sqrt(); // z = 2
@@ -31,8 +32,8 @@ pub fn gaussian_epsilon(mu: f64, delta: f64) -> Result<f64, Error> {
     let normal = |x: f64| 0.5 * libm::erfc(-x / std::f64::consts::SQRT_2);
     let exceeds = |epsilon: f64| {
         let far = normal(-epsilon / mu - mu / 2.0);
-        // e^ε may be beyond what there is where Φ is 0.
-        let second = if far > 0.0 { epsilon.exp() * far } else { 0.0 };
+        // Below that Φ has lost digits; without the term ε is stated too large, never too small.
+        let second = if far > 1e-300 { (epsilon + far.ln()).exp() } else { 0.0 };
         normal(-epsilon / mu + mu / 2.0) - second > delta
     };
     if mu == 0.0 || !exceeds(0.0) {
@@ -41,8 +42,8 @@ pub fn gaussian_epsilon(mu: f64, delta: f64) -> Result<f64, Error> {
     let (mut low, mut high) = (0.0, 1.0);
     while exceeds(high) {
         (low, high) = (high, 2.0 * high);
-        if high > 600.0 {
-            return Ok(f64::INFINITY);
+        if high.is_infinite() {
+            return Ok(high);
         }
     }
     for _ in 0..60 {
@@ -79,7 +80,17 @@ mod tests {
         assert_eq!(gaussian_epsilon(0.0, 1e-5).unwrap(), 0.0);
         // δ(0) = 2Φ(μ/2) − 1 = 0.0080 is below δ already.
         assert_eq!(gaussian_epsilon(0.02, 0.01).unwrap(), 0.0);
-        assert_eq!(gaussian_epsilon(50.0, 1e-5).unwrap(), f64::INFINITY);
+        // Φ(−ε/μ + μ/2) = 1e-5 at ε = μ²/2 + 4.264890793922825 μ, whatever the second term takes away: a finite number, so that a
+        // summary of rounds does not end with the last ε that was one.
+        for mu in [30.0, 36.0, 38.0, 50.0, 1e3, 1e6] {
+            let bound = mu * (mu / 2.0 + 4.264890793922825);
+            let found = gaussian_epsilon(mu, 1e-5).unwrap();
+            assert!(
+                found <= bound * (1.0 + 1e-12) && found > 0.98 * bound,
+                "{mu}: {found} {bound}"
+            );
+        }
+        assert_eq!(gaussian_epsilon(f64::INFINITY, 1e-5).unwrap(), f64::INFINITY);
         for (mu, delta) in [(-1.0, 0.1), (f64::NAN, 0.1), (1.0, 0.0), (1.0, 1.0), (1.0, f64::NAN)] {
             assert!(gaussian_epsilon(mu, delta).is_err(), "{mu} {delta}");
         }
