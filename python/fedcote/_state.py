@@ -15,6 +15,9 @@ import numpy as np
 
 from ._memory import Arrays
 
+#: What arrays other than the model's are called in the names of their files: updates, calm, moments.
+KIND = r"[a-z0-9_-]+"
+
 
 def write(
     file: Path,
@@ -135,8 +138,7 @@ def _beside(file: Path, name: Any) -> Path:
 
 def _own(file: Path) -> re.Pattern[str]:
     """The names of a state's files of arrays."""
-    kinds = r"(update-[0-9a-f]{24}\.|calm\.|[a-z0-9_-]+\.)?"
-    return re.compile(re.escape(file.name) + rf"\.{kinds}round-[0-9]+\.npz")
+    return re.compile(re.escape(file.name) + rf"\.({KIND}\.)?round-[0-9]+\.npz")
 
 
 def _arrays(file: Path) -> re.Pattern[str]:

@@ -68,6 +68,16 @@ def test_the_arrays_of_a_state_that_was_moved_away_stay(tmp_path, moved):
     train(FedCote(**options), rounds=4)
 
 
+@pytest.mark.parametrize("altered", ['{"arrays": "x"}', "[", '{"arrays": "fed.V.round-2.npz"}'])
+def test_arrays_beside_a_state_that_cannot_be_understood_stay(tmp_path, altered):
+    """Regression: it was taken for no state, and the next write swept the arrays of the one on disk."""
+    file, arrays = tmp_path / "fed", tmp_path / "fed.round-2.npz"
+    train(FedCote(**FEW, state_file=file))
+    file.write_text(altered)
+    _state.write(file, {"round": 9}, {}, {})
+    assert arrays.exists()
+
+
 def test_a_kill_before_the_first_state_does_not_stop_the_next_start(tmp_path):
     for name in (
         "fed.round-1.npz",
