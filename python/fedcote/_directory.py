@@ -60,29 +60,32 @@ class Directory:
         #: Nodes that gave a name which another connected node has.
         self.claims: dict[int, str] = {}
 
-    def nodes(self, grid: Grid, at_least: int) -> dict[str, int]:
-        """The nodes that can be asked now, by the clients' names; waits for enough of them."""
-        while len(present := list(grid.get_node_ids())) < max(1, at_least):
-            log.info("fedcote: %d nodes of %d are here", len(present), at_least)
+    def present(self, grid: Grid, at_least: int) -> set[int]:
+        """The nodes that are connected; waits for enough of them."""
+        while len(here := set(grid.get_node_ids())) < max(1, at_least):
+            log.info("fedcote: %d nodes of %d are here", len(here), at_least)
             time.sleep(1)
-        here = set(present)
+        return here
+
+    def nodes(self, grid: Grid, here: set[int]) -> dict[str, int]:
+        """The nodes that can be asked now, of those that are connected, by the clients' names."""
         unknown = [
             node
-            for node in sorted(present)
+            for node in sorted(here)
             if node not in self.names and self.asked.get(node, 0) < self.attempts
         ]
         if unknown:
             self._introduce(grid, unknown, here)
-        nodes = {fallback(node): node for node in present if node not in self.names}
+        nodes = {fallback(node): node for node in sorted(here) if node not in self.names}
         nodes.update({name: node for node, name in self.names.items() if node in here})
         return nodes
 
-    def retired(self, grid: Grid) -> list[str]:
+    def retired(self, here: set[int]) -> list[str]:
         """Gives nodes the names that they claimed, once those who had them are gone.
 
         Returns what these nodes were called until now.
         """
-        here, free = set(grid.get_node_ids()), []
+        free = []
         for node, name in list(self.claims.items()):
             if node in here and self._holder(name, here) is None:
                 del self.claims[node]
@@ -91,11 +94,11 @@ class Directory:
                 log.info("fedcote: client %s is now node %d", name, node)
         return free
 
-    def pruned(self, grid: Grid) -> list[str]:
+    def pruned(self, here: set[int]) -> list[str]:
         """Forgets nodes that are long gone; returns the names that no node has any more."""
-        here = set(grid.get_node_ids())
         gone = [node for node in self.names if node not in here]
-        # In the order in which they came: those that may come and go by the thousand are the last.
+        # In the order in which they came, and forgotten in that order: when others come by the
+        # thousand, the names of early ones that are away go first.
         for node in gone[: max(0, len(gone) - MOST_GONE)]:
             self.claims.pop(node, None)
         free = {self.names.pop(node) for node in gone[: max(0, len(gone) - MOST_GONE)]}

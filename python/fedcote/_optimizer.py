@@ -8,6 +8,7 @@ numbers are taken over as they are.
 from __future__ import annotations
 
 import math
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
@@ -15,12 +16,13 @@ from typing import Any
 import numpy as np
 
 from ._memory import Arrays
+from ._state import KIND
 
 
 class ServerOptimizer(ABC):
     """Steps from the model towards the aggregate; one object for one run."""
 
-    #: The names of the moments it keeps.
+    #: The names of the moments it keeps, of a-z, 0-9, _ and -: they are parts of names of files.
     moments: tuple[str, ...] = ()
 
     def __init__(self, **settings: float) -> None:
@@ -190,8 +192,16 @@ NAMED: dict[str, type[Adam] | type[Yogi] | type[Momentum]] = {
 
 def server_optimizer(given: str | ServerOptimizer | None) -> ServerOptimizer | None:
     """The optimiser that is meant."""
-    if given is None or isinstance(given, ServerOptimizer):
+    if isinstance(given, ServerOptimizer):
+        for moment in given.moments:
+            if not re.fullmatch(rf"(?!calm$|update-){KIND}", moment):
+                raise ValueError(
+                    f"server_optimizer: moment {moment!r} of {type(given).__name__} must be of a-z, "
+                    "0-9, _ and -, not be calm and not begin with update-: files are named by it"
+                )
         return given
+    if given is None:
+        return None
     if given not in NAMED:
         raise ValueError(
             f"server_optimizer: expected one of {', '.join(NAMED)}, or an object such as "

@@ -88,7 +88,9 @@ class Resumable(Training):
         shapes = {name: tuple(array.shape) for name, array in initial.items()}
         for found_arrays in (arrays, *updates.values(), *([] if calm is None else [calm])):
             if {name: array.shape for name, array in found_arrays.items()} != shapes:
-                raise ValueError(f"{self.state_file}: holds another model; move it away")
+                raise ValueError(
+                    f"{self.state_file}: holds another model; move it and its .npz files away"
+                )
         self.restore(state, updates, calm, moments)
         return ArrayRecord({name: Array(array) for name, array in arrays.items()})
 

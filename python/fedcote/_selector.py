@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import heapq
 import json
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any, Literal, TypeAlias, TypeVar, overload
@@ -109,6 +110,8 @@ class Selector:
         self.set_groups(groups or {})
         self._numbers: dict[ClientId, int] = {}
         self._ids: list[ClientId] = []
+        #: Numbers of forgotten clients, a heap: a restored selector gives them in the same order.
+        self._free: list[int] = []
         self._ranks = np.empty(0, dtype=np.uint32)
         self._by_rank = np.empty(0, dtype=np.uint32)
         self._members: set[int] | None = None
@@ -219,6 +222,7 @@ class Selector:
             raise ValueError(f"forget: client {client!r} is unknown")
         number = self._numbers.pop(client)
         self._ids[number] = _Gone.GONE
+        heapq.heappush(self._free, number)
         self._core.forget(number)
         self._ranks = np.empty(0, dtype=np.uint32)
         self._members = self._available = None
@@ -441,6 +445,7 @@ class Selector:
         self._core, self._choices = core, chosen
         self._seed, self._classes, self._attempt = int(seed), int(classes), int(attempt)
         self._ids, self._numbers = ids, numbers
+        self._free = [number for number, client in enumerate(ids) if client is _Gone.GONE]
         self._ranks = np.empty(0, dtype=np.uint32)
         self._members = self._available = None
         self._heard = False
@@ -460,13 +465,12 @@ class Selector:
             return np.fromiter(map(numbers.__getitem__, clients), np.uint32, len(clients))
         except KeyError:
             # Numbers of forgotten clients first, or those who come once each would fill the memory.
-            free = [number for number, one in enumerate(self._ids) if one is _Gone.GONE][::-1]
             for client in clients:
                 if client not in numbers:
-                    if not free:
-                        free.append(len(self._ids))
+                    if not self._free:
+                        self._free.append(len(self._ids))
                         self._ids.append(client)
-                    numbers[client] = free.pop()
+                    numbers[client] = heapq.heappop(self._free)
                     self._ids[numbers[client]] = client
             self._ranks = np.empty(0, dtype=np.uint32)
             self._core.grow(len(self._ids))

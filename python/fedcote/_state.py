@@ -15,6 +15,9 @@ import numpy as np
 
 from ._memory import Arrays
 
+#: What arrays other than the model's are called in the names of their files: updates, calm, moments.
+KIND = r"[a-z0-9_-]+"
+
 
 def write(
     file: Path,
@@ -33,6 +36,7 @@ def write(
     previous = _named(file)
     file.parent.mkdir(parents=True, exist_ok=True)
     _sweep(file, previous)
+    previous = previous or set()
     model = f"{file.name}.round-{state['round']}.npz"
     _write_arrays(file, model, arrays)
     names = {}
@@ -99,6 +103,7 @@ def read(
             moments[moment] = _read_arrays(reading, state["moment_arrays"])
     except FileNotFoundError:
         if reading == file:
+            _refuse_arrays_alone(file)
             return None
         raise ValueError(f"{file}: names {reading}, which does not exist") from None
     except OSError as problem:
@@ -107,20 +112,21 @@ def read(
         # Damaged archives fail in many ways, deep documents with a RecursionError.
         raise ValueError(
             f"{reading}: is no state of a federation, or damaged ({problem or type(problem).__name__}); "
-            f"restore it from a copy, or move {file} away to start again from nothing"
+            f"restore it from a copy, or move {file} and its {file.name}.*.npz away to start again "
+            "from nothing"
         ) from None
     return state, arrays, updates, calm, moments
 
 
-def _named(file: Path) -> set[str]:
-    """The files that a state names."""
+def _named(file: Path) -> set[str] | None:
+    """The files that a state names; ``None`` when there is no state, or none that can be understood."""
     try:
         state = json.loads(file.read_bytes())
         named = {state["arrays"], *state["updates"].values(), state.get("calm")}
         named.update(state.get("moments", {}).values())
         return {_beside(file, name).name for name in named if name is not None}
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return set()
+        return None
 
 
 def _beside(file: Path, name: Any) -> Path:
@@ -132,18 +138,36 @@ def _beside(file: Path, name: Any) -> Path:
 
 def _own(file: Path) -> re.Pattern[str]:
     """The names of a state's files of arrays."""
-    kinds = r"(update-[0-9a-f]{24}\.|calm\.|[a-z0-9_-]+\.)?"
-    return re.compile(re.escape(file.name) + rf"\.{kinds}round-[0-9]+\.npz")
+    return re.compile(re.escape(file.name) + rf"\.({KIND}\.)?round-[0-9]+\.npz")
 
 
-def _sweep(file: Path, named: set[str]) -> None:
-    """Removes what a process that was killed left: temporary files, and arrays that no state names."""
-    name = re.escape(file.name)
+def _arrays(file: Path) -> re.Pattern[str]:
+    """The names of arrays that can be of this state only; their round is the last group."""
     # Not those of optimisers of one's own: `fed.mine` may be another state beside `fed`.
-    kinds = r"(update-[0-9a-f]{24}\.|(calm|momentum|first|second)\.)?"
-    left = re.compile(rf"\.{name}\.[a-z0-9_]{{8}}\.part|{name}\.{kinds}round-[0-9]+\.npz")
+    kinds = r"(?:update-[0-9a-f]{24}\.|(?:calm|momentum|first|second)\.)?"
+    return re.compile(re.escape(file.name) + rf"\.{kinds}round-([0-9]+)\.npz")
+
+
+def _refuse_arrays_alone(file: Path) -> None:
+    """Refuses to begin beside the arrays of a state that was moved away: new ones would replace them."""
+    for name in sorted(os.listdir(file.parent)) if file.parent.is_dir() else ():
+        found = _arrays(file).fullmatch(name)
+        # A kill before the first state was there leaves arrays of round 1.
+        if found and int(found[1]) > 1:
+            raise ValueError(
+                f"{file}: does not exist, but {name} does, arrays of such a state; restore it from a "
+                f"copy, or move all its {file.name}.*.npz away too to start again from nothing"
+            )
+
+
+def _sweep(file: Path, named: set[str] | None) -> None:
+    """Removes what a process that was killed left: temporary files, and arrays that the state does not
+    name; without a state, which arrays are needed is unknown.
+    """
+    temporary = re.compile(rf"\.{re.escape(file.name)}\.[a-z0-9_]{{8}}\.part")
     for found in file.parent.iterdir():
-        if left.fullmatch(found.name) and found.name not in named:
+        left = named is not None and found.name not in named and _arrays(file).fullmatch(found.name)
+        if left or temporary.fullmatch(found.name):
             found.unlink(missing_ok=True)
 
 

@@ -125,9 +125,10 @@ class Training(FedAvg):
 
     def _draw(self, current: Round, again: bool) -> list[Message]:
         """Draws clients for a round and makes their messages."""
-        for name in self.directory.retired(current.grid) + self.directory.pruned(current.grid):
+        here = self.directory.present(current.grid, self.min_available_nodes)
+        for name in self.directory.retired(here) + self.directory.pruned(here):
             self._forget(name)
-        nodes = self.directory.nodes(current.grid, self.min_available_nodes)
+        nodes = self.directory.nodes(current.grid, here)
         selected = self.selected or max(int(len(nodes) * self.fraction_train), self.min_train_nodes)
         remembered: Iterable[str] = ()
         if self.memory is not None:

@@ -99,19 +99,21 @@ def label_histogram(
         has a new context: n runs draw n times, and cost n·ε together, unless there is an
     answer_file
         where the noisy answer is kept on this client's disk: all runs give that answer, and cost ε
-        together. Remove it when the data has changed; the next answer costs another ε. For
-        ``epsilon`` only.
+        together. Remove it when the data has changed; the next answer costs another ε. Each client
+        needs a file of its own: it holds the client's name, and is refused by one of another name.
+        For ``epsilon`` only.
     """
     from flwr.app import ConfigRecord, Message, RecordDict
 
     if name is None:
         name = context.node_config.get("client-name", context.node_config.get("partition-id"))
+    name = None if name is None else str(name)
     if answer_file is not None and epsilon is None:
         raise ValueError("answer_file: is for answers with noise; pass epsilon")
     if RECORD in context.state:
         answer = list(context.state[RECORD]["labels"])
     elif answer_file is not None and os.path.exists(answer_file):
-        answer = _kept(answer_file, float(epsilon or 0.0))
+        answer = _kept(answer_file, float(epsilon or 0.0), name)
         context.state[RECORD] = ConfigRecord({"labels": answer})
     else:
         if histogram is None:
@@ -123,36 +125,45 @@ def label_histogram(
             answer = noisy(answer, epsilon)
             if answer_file is not None:
                 # Before anybody hears of it: what is told twice must be the same.
-                _keep(answer_file, answer, float(epsilon))
+                _keep(answer_file, answer, float(epsilon), name)
             context.state[RECORD] = ConfigRecord({"labels": answer})
     record = ConfigRecord({"labels": answer})
     if name is not None:
-        record["name"] = str(name)
+        record["name"] = name
     return Message(RecordDict({RECORD: record}), reply_to=message)
 
 
-def _keep(file: str | os.PathLike[str], answer: list[int], epsilon: float) -> None:
+def _keep(
+    file: str | os.PathLike[str], answer: list[int], epsilon: float, name: str | None
+) -> None:
     """Writes a noisy answer to a file of this user's, as a whole."""
     temporary = f"{os.fspath(file)}.{os.getpid()}.part"
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-        json.dump({"labels": answer, "epsilon": epsilon}, stream)
+        kept = {"labels": answer, "epsilon": epsilon}
+        json.dump(kept if name is None else {**kept, "name": name}, stream)
         stream.flush()
         os.fsync(stream.fileno())
     os.replace(temporary, file)
 
 
-def _kept(file: str | os.PathLike[str], epsilon: float) -> list[int]:
+def _kept(file: str | os.PathLike[str], epsilon: float, name: str | None) -> list[int]:
     """The answer in a file; a damaged one is refused, since a new answer would cost privacy."""
     try:
         with open(file, encoding="utf-8") as stream:
             kept = json.load(stream)
         answer, drawn_with = [int(count) for count in kept["labels"]], float(kept["epsilon"])
+        owner = kept.get("name", name)  # who had no name wrote none
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         raise ValueError(
             f"{os.fspath(file)}: is no answer, or damaged; remove it to draw a new one, which "
             "costs another epsilon"
         ) from None
+    if name is not None and owner != name:
+        raise ValueError(
+            f"{os.fspath(file)}: is the answer of client {owner!r}, this is {name!r}; give each "
+            "client an answer_file of its own"
+        )
     if drawn_with > epsilon:
         raise ValueError(
             f"{os.fspath(file)}: was drawn with epsilon {drawn_with}, which is less private than "

@@ -241,7 +241,10 @@ class FedCote(Resumable):
         if done:
             log.info("fedcote: %s: going on after round %d", self.state_file, done)
         if done >= num_rounds:
-            log.warning("fedcote: all %d rounds are done; move the state file away", num_rounds)
+            log.warning(
+                "fedcote: all %d rounds are done; move the state file and its .npz files away",
+                num_rounds,
+            )
 
         def evaluate(server_round: int, arrays: ArrayRecord) -> MetricRecord | None:
             return evaluate_fn(done + server_round, arrays) if evaluate_fn else None

@@ -194,7 +194,7 @@ def play(found, seed, options, rounds, file=None, diary=None):
     if process:
         os.close(tell)
         return process, told
-    status = 1
+    status, strategy = 1, None
     os.close(told)
     try:
         strategy = Watched(
@@ -210,8 +210,9 @@ def play(found, seed, options, rounds, file=None, diary=None):
             strategy.diary.close()
         status = 0
     except BaseException:
-        logging.getLogger("soak").exception("round %d", strategy._done + 1)
-    os._exit(status)
+        logging.getLogger("soak").exception("round %d", getattr(strategy, "_done", 0) + 1)
+    finally:
+        os._exit(status)
 
 
 def lived(server, rounds, dice):

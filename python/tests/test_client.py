@@ -95,3 +95,19 @@ def test_noise_is_drawn_once_for_all_runs_where_it_is_kept(tmp_path):
             ask(context(), histogram=exact, epsilon=0.01, answer_file=file)
     with pytest.raises(ValueError, match="pass epsilon"):
         ask(context(), histogram=exact, answer_file=file)
+
+
+def test_clients_with_the_same_answer_file_are_told(tmp_path):
+    """Regression: the second client on a disk silently reported the labels of the first."""
+    options = dict(epsilon=1.0, answer_file=tmp_path / "answer.json")
+    told = ask(context(**{"partition-id": 1}), histogram=[1000, 0], **options)
+    assert ask(context(**{"partition-id": 1}), histogram=[1000, 0], **options) == told
+    assert ask(context(), name="1", histogram=[1000, 0], **options) == told
+    with pytest.raises(ValueError, match=r"answer\.json: is the answer of client '1', this is '2'"):
+        ask(context(**{"partition-id": 2}), histogram=[0, 1000], **options)
+    # Answers of earlier versions, and of clients without names, have none.
+    options["answer_file"].write_text('{"labels": [3, 4], "epsilon": 1.0}')
+    assert ask(context(**{"partition-id": 2}), histogram=[1], **options)["labels"] == [
+        3,
+        4,
+    ]

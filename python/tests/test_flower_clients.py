@@ -88,7 +88,7 @@ def test_a_connected_clients_name_cannot_be_taken_over():
     grid.present.add(thief)
     grid.asked.clear()
     strategy.begin(30)
-    nodes = strategy.directory.nodes(grid, 1)
+    nodes = strategy.directory.nodes(grid, grid.present)
     assert nodes["2"] == old and nodes[f"node-{thief}"] == thief
     train(strategy, grid, rounds=4)
     assert strategy.directory.names[old] == "2"
@@ -97,10 +97,23 @@ def test_a_connected_clients_name_cannot_be_taken_over():
     strategy.directory.restore(saved)
     grid.present.discard(old)
     result = train(strategy, grid, rounds=3)
-    assert strategy.directory.nodes(grid, 1)["2"] == thief
+    assert strategy.directory.nodes(grid, grid.present)["2"] == thief
     assert f"node-{thief}" not in strategy.selector.clients
     assert f"node-{thief}" not in strategy.memory.updates
     assert np.isfinite(result.arrays["w"].numpy()).all()
+
+
+def test_the_grid_is_asked_for_its_nodes_once_a_round():
+    """Regression: it was asked three times, for those who left, for the long gone, and for the draw."""
+    asked = []
+
+    class Counted(FakeGrid):
+        def get_node_ids(self):
+            asked.append(len(self.asked))
+            return super().get_node_ids()
+
+    train(FedCote(**FEW), Counted(LABELS), rounds=3)
+    assert len(asked) == len(set(asked)) == 3
 
 
 @pytest.mark.parametrize("name", ["node-12", "x" * 300, "two\nlines", "\x1b[31m"])
@@ -109,7 +122,7 @@ def test_names_that_would_mislead_are_not_taken(name):
     grid.answers = {3: {"name": name, "labels": [1, 1, 1, 1]}}
     train(strategy, grid, rounds=1)
     assert name not in strategy.selector.clients
-    assert f"node-{grid.nodes[3]}" in strategy.directory.nodes(grid, 1)
+    assert f"node-{grid.nodes[3]}" in strategy.directory.nodes(grid, grid.present)
 
 
 def test_when_nobody_tells_labels_a_warning_says_why(caplog):

@@ -167,3 +167,21 @@ def test_mixtures_that_work_are_not_refused():
     strategy.start(FakeGrid(LABELS), initial(), num_rounds=1, timeout=30)
     assert strategy.seen["fedcote-arrived"] > 0
     assert strategy.history
+
+
+@pytest.mark.parametrize("moment", ["V", "m.1", "../m", "", "calm", "update-1", "m\n"])
+def test_moments_that_cannot_name_files_are_refused(moment):
+    """Regression: a state with such moments was written, and could not be read again."""
+    optimizer = Momentum()
+    optimizer.moments = (moment,)
+    with pytest.raises(ValueError, match="server_optimizer: moment .* of Momentum must be of a-z"):
+        FedCote(server_optimizer=optimizer, **OPTIONS)
+
+
+def test_moments_of_ones_own_are_kept(tmp_path):
+    for rounds in (2, 4):
+        optimizer = Momentum()
+        optimizer.moments = ("my_v-2",)
+        strategy = FedCote(server_optimizer=optimizer, state_file=tmp_path / "fed", **OPTIONS)
+        strategy.start(FakeGrid(LABELS), initial(), num_rounds=rounds, timeout=30)
+    assert optimizer.steps == 4 and set(optimizer.arrays) == {"my_v-2"}

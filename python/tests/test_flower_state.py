@@ -46,6 +46,50 @@ def test_what_a_kill_leaves_is_swept(tmp_path):
     assert set(others) <= names
 
 
+@pytest.mark.parametrize("moved", ["after an accident", "after the last round"])
+def test_the_arrays_of_a_state_that_was_moved_away_stay(tmp_path, moved):
+    """Regression: "move the state away" was the advice, and the next run swept the model it names."""
+    file, away = tmp_path / "fed", tmp_path / "away"
+    options = dict(**FEW, aggregation="memory", state_file=file)
+    train(FedCote(**options), rounds=3)
+    sound = file.read_bytes()
+    if moved == "after an accident":
+        file.write_bytes(sound[:-9])
+        with pytest.raises(ValueError, match=r"move .*fed and its fed\.\*\.npz away"):
+            train(FedCote(**options))
+    file.rename(away)
+    arrays = {path.name: path.read_bytes() for path in tmp_path.glob("*.npz")}
+    with pytest.raises(ValueError, match=r"fed: does not exist, but fed\.\S+\.npz does"):
+        train(FedCote(**options))
+    # Nor are they swept by a run that lost its state on the way.
+    _state.write(file, {"round": 9}, {}, {})
+    assert arrays.items() <= {p.name: p.read_bytes() for p in tmp_path.glob("*.npz")}.items()
+    file.write_bytes(sound)
+    train(FedCote(**options), rounds=4)
+
+
+@pytest.mark.parametrize("altered", ['{"arrays": "x"}', "[", '{"arrays": "fed.V.round-2.npz"}'])
+def test_arrays_beside_a_state_that_cannot_be_understood_stay(tmp_path, altered):
+    """Regression: it was taken for no state, and the next write swept the arrays of the one on disk."""
+    file, arrays = tmp_path / "fed", tmp_path / "fed.round-2.npz"
+    train(FedCote(**FEW, state_file=file))
+    file.write_text(altered)
+    _state.write(file, {"round": 9}, {}, {})
+    assert arrays.exists()
+
+
+def test_a_kill_before_the_first_state_does_not_stop_the_next_start(tmp_path):
+    for name in (
+        "fed.round-1.npz",
+        "fed.update-" + "0" * 24 + ".round-1.npz",
+        "fed.v2.round-7.npz",
+    ):
+        (tmp_path / name).write_bytes(b"x")
+    train(FedCote(**FEW, state_file=tmp_path / "fed"))
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == ["fed", "fed.round-2.npz", "fed.v2.round-7.npz"]
+
+
 def test_an_altered_state_is_refused_by_its_checksum(tmp_path):
     """Regression: a number altered in the JSON went unnoticed."""
     file = tmp_path / "state.json"

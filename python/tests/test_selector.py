@@ -343,6 +343,29 @@ def test_clients_that_come_once_each_leave_nothing(estimator):
     assert max(sizes[51:]) <= sizes[51] + 50
 
 
+def test_newcomers_do_not_go_through_all_clients():
+    """Regression: each looked for a free number among all clients, in quadratic time together."""
+
+    class Unread(list):
+        def __iter__(self):
+            raise AssertionError("all clients are gone through")
+
+    selector = fedcote.Selector()
+    selector.set_all_labels("abcdef", np.ones((6, 2)))
+    for client in "ebd":
+        selector.forget(client)
+    restored = fedcote.Selector()
+    restored.restore(selector.state())
+    for one in (selector, restored):
+        one._ids = Unread(one._ids)
+        for client in "vwxyz":
+            one.set_labels(client, [1, 2])
+        one._ids = list.copy(one._ids)
+        # Free numbers first, the lowest first, restored or not: or the states would differ.
+        assert one.state()["ids"] == list("avcwxfyz")
+    assert restored.state() == selector.state()
+
+
 def test_nothing_arrived_so_draw_again():
     selector = fedcote.Selector(seed=1)
     turns = []
