@@ -60,17 +60,20 @@ fn the_token_may_come_from_the_environment_or_a_file() {
     }
 }
 
-/// A frame on another site could make this machine work: any navigation from elsewhere was answered.
+/// A frame on another site could make this machine work: any navigation from elsewhere was answered. Later, data whose
+/// address was percent-encoded passed for a page, and the page of a combination of a sweep for data.
 #[test]
 fn other_sites_may_link_to_pages_and_to_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
     run(folder.path(), "one", PLAIN);
+    run(folder.path(), "swept/rate=0.1", PLAIN);
+    fs::write(folder.path().join("swept/sweep.toml"), PLAIN).unwrap();
     let server = Server::start(folder.path(), &LOCAL);
     let from = |site: &str, mode: &str, to: &str| {
         format!("sec-fetch-site: {site}\r\nsec-fetch-mode: {mode}\r\nsec-fetch-dest: {to}\r\n")
     };
     let link = from("cross-site", "navigate", "document");
-    for path in ["/", "/runs/one", "/playground"] {
+    for path in ["/", "/runs/one", "/playground", "/runs/swept", "/runs/swept/rate=0.1"] {
         assert_eq!(status(&server.get_with(path, &link)), 200, "{path}");
         for to in ["iframe", "frame", "object", "embed", "empty"] {
             let framed = from("cross-site", "navigate", to);
@@ -82,12 +85,23 @@ fn other_sites_may_link_to_pages_and_to_nothing_else() {
         "/api/runs/one/places?seed=1&round=3",
         "/runs/one/report.html",
         "/runs/one/rounds.csv",
+        "/%61pi/runs/one/series",
+        "/%72uns/one/report.html",
+        "/runs/swept/report.html",
+        "/runs/swept/rate=0.1/report.html",
     ] {
         assert_eq!(status(&server.get_with(path, &link)), 403, "{path}");
         let neighbour = from("same-site", "navigate", "document");
         assert_eq!(status(&server.get_with(path, &neighbour)), 403, "{path}");
         let own = from("same-origin", "cors", "empty");
         assert_ne!(status(&server.get_with(path, &own)), 403, "{path}");
+    }
+    drop(server);
+    // Which combinations there are is not told without the token.
+    let words = [&LOCAL[..], &["--token", "a-token-of-my-own"]].concat();
+    let server = Server::start(folder.path(), &words);
+    for path in ["/runs/swept/rate=0.1", "/runs/swept/rate=0.2"] {
+        assert_eq!(status(&server.get_with(path, &link)), 401, "{path}");
     }
 }
 

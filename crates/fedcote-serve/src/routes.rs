@@ -62,8 +62,10 @@ impl Site {
         if path.len() + query.len() > MOST_ADDRESS {
             return Err(Refusal::new(StatusCode::URI_TOO_LONG, "the address is too long"));
         }
-        let pass = self.guard.check(&head.method, &head.headers, path, query)?;
-        let segments = segments(path).ok_or_else(|| Refusal::missing("no such page"))?;
+        let segments = segments(path);
+        let page = || segments.clone().is_some_and(|parts| is_page(&self.joined(parts)));
+        let pass = self.guard.check(&head.method, &head.headers, page, query)?;
+        let segments = segments.ok_or_else(|| Refusal::missing("no such page"))?;
         let segments = self.joined(segments);
         let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
         match head.method {
@@ -298,6 +300,15 @@ fn segments(path: &str) -> Option<Vec<String>> {
         plain.then_some(decoded)
     });
     parts.collect()
+}
+
+/// Whether an address is that of a page, not of data or of something to save.
+fn is_page(segments: &[String]) -> bool {
+    match segments.first().map(String::as_str) {
+        Some("api") => false,
+        Some("runs") => segments.len() < 3,
+        _ => true,
+    }
 }
 
 /// Undoes percent-encoding.
