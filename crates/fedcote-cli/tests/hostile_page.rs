@@ -201,7 +201,7 @@ fn hostile_folders_do_not_stop_the_page() {
     assert!(matches!(output.status.code(), Some(1 | 2)), "{output:?}");
 }
 
-/// An accuracy altered in the files of a finished run was shown as the best.
+/// An accuracy altered in the files of a finished run was shown as the best; one in a combination of a sweep was not told.
 #[test]
 fn altered_results_are_told() {
     let folder = tempfile::tempdir().unwrap();
@@ -217,6 +217,12 @@ fn altered_results_are_told() {
         let done = fedcote(&["run", "mine.toml", "--out", &format!("runs/{name}"), "--json"]);
         assert!(done.status.success(), "{done:?}");
     }
+    for name in ["sweep", "sound-sweep"] {
+        let out = format!("runs/{name}");
+        let sweep = ["--sweep", "training.rate=0.05,0.1", "--out", &out, "--json"];
+        let done = fedcote(&[&["run", "mine.toml"], &sweep[..]].concat());
+        assert!(done.status.success(), "{done:?}");
+    }
     let alter = |path: &str| {
         let path = folder.path().join("runs").join(path);
         let text = fs::read_to_string(&path).unwrap();
@@ -227,6 +233,7 @@ fn altered_results_are_told() {
     };
     alter("rounds/fedavg/1/metrics.jsonl");
     alter("summary/summary.json");
+    alter("sweep/rate=0.1/summary.json");
     let server = Server::start(&folder.path().join("runs"), &LOCAL);
     let list = server.get("/api/runs");
     let list: Vec<serde_json::Value> =
@@ -234,6 +241,10 @@ fn altered_results_are_told() {
     let find = |name: &str| list.iter().find(|run| run["name"] == name).unwrap();
     assert_eq!(
         (&find("sound")["state"], &find("summary")["state"]),
+        (&"finished".into(), &"damaged".into())
+    );
+    assert_eq!(
+        (&find("sound-sweep")["state"], &find("sweep")["state"]),
         (&"finished".into(), &"damaged".into())
     );
     assert!(find("sound")["best"].is_object() && find("summary")["best"].is_null());

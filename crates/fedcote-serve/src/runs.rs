@@ -275,15 +275,17 @@ fn swept(root: &Root, name: &str, sweep: &Path, children: &Children) -> Listed {
     };
     let Ok((scenario, points)) = sweeps::points(root, sweep) else { return listed };
     let mut states = Vec::new();
-    let mut seconds = 0.0;
+    let (mut seconds, mut altered) = (0.0, false);
     for (point, far) in scenario.sweep.points.iter().zip(points) {
         (listed.done, listed.total) = (listed.done + far.done, listed.total + far.total);
         listed.changed = listed.changed.max(far.changed);
         states.extend(far.states);
         let outcome = outcome(root, &sweep.join(&point.name));
+        altered |= outcome.is_none();
         seconds += outcome.and_then(|(_, seconds)| seconds).unwrap_or(0.0);
     }
-    listed.status = Status::of(name, Lock::is_taken(sweep), &states, children);
+    let status = Status::of(name, Lock::is_taken(sweep), &states, children);
+    listed.status = if altered { status.altered() } else { status };
     listed.seconds = Some(seconds).filter(|seconds| *seconds > 0.0);
     let keys = scenario.sweep.axes.iter().map(|axis| axis.key.clone()).collect();
     listed.sweep = Some((keys, scenario.sweep.points.len()));
