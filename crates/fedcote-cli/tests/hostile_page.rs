@@ -148,7 +148,8 @@ fn slow_bodies_do_not_keep_others_out() {
     drop(slow);
 }
 
-/// Nine million runs in one scenario, three gigabytes of nothing, and a pipe in the place of a lock.
+/// Nine million runs in one scenario, three gigabytes of nothing, a pipe in the place of a lock, and a damaged sweep, which was
+/// told to be a fault of the page.
 #[test]
 fn hostile_folders_do_not_stop_the_page() {
     let around = tempfile::tempdir().unwrap();
@@ -169,12 +170,15 @@ fn hostile_folders_do_not_stop_the_page() {
             assert!(Command::new("mkfifo").arg(pipe.join(place)).status().unwrap().success());
         }
     }
-    run(&folder, "damaged", "rounds = 9\nclients = \"many\"\n[network\n");
+    let damaged = "rounds = 9\nclients = \"many\"\n[network\n";
+    run(&folder, "damaged", damaged);
+    fs::create_dir(folder.join("swept")).unwrap();
+    fs::write(folder.join("swept/sweep.toml"), damaged).unwrap();
     let server = Server::start(&folder, &LOCAL);
     let list = server.get("/api/runs");
     assert_eq!(status(&list), 200, "{list}");
     assert!(list.contains("too many runs"), "{list}");
-    for name in ["many", "sparse", "pipe", "damaged"] {
+    for name in ["many", "sparse", "pipe", "damaged", "swept"] {
         for what in [
             format!("/api/runs/{name}/map?seed=1"),
             format!("/api/runs/{name}/places?seed=1&round=1"),
@@ -182,6 +186,7 @@ fn hostile_folders_do_not_stop_the_page() {
             format!("/api/runs/{name}/settings"),
             format!("/api/runs/{name}/choices"),
             format!("/api/runs/{name}/figures"),
+            format!("/api/runs/{name}/sweep"),
             format!("/runs/{name}/report.html"),
             format!("/runs/{name}/rounds.csv"),
         ] {
@@ -193,6 +198,7 @@ fn hostile_folders_do_not_stop_the_page() {
         }
     }
     assert_eq!(status(&server.get("/api/runs/damaged/map?seed=1")), 422);
+    assert_eq!(status(&server.get("/api/runs/swept/sweep")), 422);
     assert_eq!(status(&server.get("/runs/sparse/report.html")), 413);
     drop(server);
     // The command does not wait for ever either.

@@ -18,7 +18,11 @@ use crate::runs::{Far, MOST_SCENARIO, MOST_SCHEMES_AND_SEEDS, Status, changed};
 pub fn points(root: &Root, sweep: &Path) -> Result<(Scenario, Vec<Far>), Refusal> {
     let text = root.read(&sweep.join(FILE), MOST_SCENARIO);
     let text = text.ok_or_else(|| Refusal::missing("sweep.toml cannot be read"))?;
-    let scenario = Scenario::parse(FILE, &text, &[], sweep).map_err(Refusal::failed)?;
+    // It is the folder that is at fault then, not the page.
+    let damaged = |error: fedcote_sim::Error| {
+        Refusal::new(hyper::StatusCode::UNPROCESSABLE_ENTITY, error.to_string())
+    };
+    let scenario = Scenario::parse(FILE, &text, &[], sweep).map_err(damaged)?;
     if fedcote_sim::sweep::runs(&scenario) > MOST_SCHEMES_AND_SEEDS {
         let reason = "this sweep is too large for the page";
         return Err(Refusal::new(hyper::StatusCode::PAYLOAD_TOO_LARGE, reason));
