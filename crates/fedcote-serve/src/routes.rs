@@ -17,6 +17,7 @@ use crate::guard::{Pass, welcome};
 use crate::reply::{Body, Held, Refusal, guarded, json, whole};
 use crate::server::Waiting;
 use crate::site::Site;
+use crate::sweeps::Sweeps;
 use crate::{downloads, pages, playground, runs, sweeps};
 
 /// No request of ours has a longer body or address.
@@ -104,8 +105,10 @@ impl Site {
                 let path =
                     self.root.sweep(name).ok_or_else(|| Refusal::missing("no such sweep"))?;
                 let name = name.to_owned();
-                let get = move |site: &Site| sweeps::get(&site.root, &path, &name, &site.children);
-                Ok(json(&self.work(get).await??))
+                let get = move |site: &Site, sweeps: &mut Sweeps| {
+                    sweeps::get(&site.root, &path, &name, &site.children, sweeps)
+                };
+                Ok(json(&self.work_on_sweeps(get).await??))
             }
             ["runs", name] => {
                 self.run(name)?;
@@ -113,7 +116,15 @@ impl Site {
             }
             ["runs", name, file] => {
                 let (path, name, file) = (self.either(name)?, name.to_owned(), file.to_owned());
-                self.work(move |site| downloads::get(&site.root, &path, &name, &file)).await?
+                if self.root.sweep(&name).is_none() {
+                    let get =
+                        move |site: &Site| downloads::get(&site.root, &path, &name, &file, None);
+                    return self.work(get).await?;
+                }
+                let get = move |site: &Site, sweeps: &mut Sweeps| {
+                    downloads::get(&site.root, &path, &name, &file, Some(sweeps))
+                };
+                self.work_on_sweeps(get).await?
             }
             ["api", "runs", name, "events"] => {
                 self.run(name)?;

@@ -303,15 +303,19 @@ pub struct Far {
     pub states: Vec<State>,
     /// Seconds since 1970 of the last change.
     pub changed: u64,
+    /// The same of the runs that have ended.
+    pub ended: u64,
 }
 
 impl Far {
     /// Of a run folder, or one that is not there yet, whose scenario begins like this.
     pub fn of(root: &Root, run: &Path, general: &General) -> Self {
-        let mut far = Self { done: 0, total: 0, states: Vec::new(), changed: 0 };
+        let mut far = Self { done: 0, total: 0, states: Vec::new(), changed: 0, ended: 0 };
         for id in general.runs() {
-            far.changed = far.changed.max(changed(&id.folder(run).join("metrics.jsonl")));
+            let changed = changed(&id.folder(run).join("metrics.jsonl"));
+            far.changed = far.changed.max(changed);
             let Standing { state, round, .. } = standing(root, run, id);
+            far.ended = far.ended.max(if state.has_ended() { changed } else { 0 });
             far.done += u64::from(if state.has_ended() { general.rounds } else { round });
             far.total += u64::from(general.rounds);
             far.states.push(state);
