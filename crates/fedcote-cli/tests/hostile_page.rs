@@ -60,17 +60,20 @@ fn the_token_may_come_from_the_environment_or_a_file() {
     }
 }
 
-/// A frame on another site could make this machine work: any navigation from elsewhere was answered.
+/// A frame on another site could make this machine work: any navigation from elsewhere was answered. Later, data whose
+/// address was percent-encoded passed for a page, and the page of a combination of a sweep for data.
 #[test]
 fn other_sites_may_link_to_pages_and_to_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
     run(folder.path(), "one", PLAIN);
+    run(folder.path(), "swept/rate=0.1", PLAIN);
+    fs::write(folder.path().join("swept/sweep.toml"), PLAIN).unwrap();
     let server = Server::start(folder.path(), &LOCAL);
     let from = |site: &str, mode: &str, to: &str| {
         format!("sec-fetch-site: {site}\r\nsec-fetch-mode: {mode}\r\nsec-fetch-dest: {to}\r\n")
     };
     let link = from("cross-site", "navigate", "document");
-    for path in ["/", "/runs/one", "/playground"] {
+    for path in ["/", "/runs/one", "/playground", "/runs/swept", "/runs/swept/rate=0.1"] {
         assert_eq!(status(&server.get_with(path, &link)), 200, "{path}");
         for to in ["iframe", "frame", "object", "embed", "empty"] {
             let framed = from("cross-site", "navigate", to);
@@ -82,12 +85,23 @@ fn other_sites_may_link_to_pages_and_to_nothing_else() {
         "/api/runs/one/places?seed=1&round=3",
         "/runs/one/report.html",
         "/runs/one/rounds.csv",
+        "/%61pi/runs/one/series",
+        "/%72uns/one/report.html",
+        "/runs/swept/report.html",
+        "/runs/swept/rate=0.1/report.html",
     ] {
         assert_eq!(status(&server.get_with(path, &link)), 403, "{path}");
         let neighbour = from("same-site", "navigate", "document");
         assert_eq!(status(&server.get_with(path, &neighbour)), 403, "{path}");
         let own = from("same-origin", "cors", "empty");
         assert_ne!(status(&server.get_with(path, &own)), 403, "{path}");
+    }
+    drop(server);
+    // Which combinations there are is not told without the token.
+    let words = [&LOCAL[..], &["--token", "a-token-of-my-own"]].concat();
+    let server = Server::start(folder.path(), &words);
+    for path in ["/runs/swept/rate=0.1", "/runs/swept/rate=0.2"] {
+        assert_eq!(status(&server.get_with(path, &link)), 401, "{path}");
     }
 }
 
@@ -134,7 +148,8 @@ fn slow_bodies_do_not_keep_others_out() {
     drop(slow);
 }
 
-/// Nine million runs in one scenario, three gigabytes of nothing, and a pipe in the place of a lock.
+/// Nine million runs in one scenario, three gigabytes of nothing, a pipe in the place of a lock, and a damaged sweep, which was
+/// told to be a fault of the page.
 #[test]
 fn hostile_folders_do_not_stop_the_page() {
     let around = tempfile::tempdir().unwrap();
@@ -155,12 +170,15 @@ fn hostile_folders_do_not_stop_the_page() {
             assert!(Command::new("mkfifo").arg(pipe.join(place)).status().unwrap().success());
         }
     }
-    run(&folder, "damaged", "rounds = 9\nclients = \"many\"\n[network\n");
+    let damaged = "rounds = 9\nclients = \"many\"\n[network\n";
+    run(&folder, "damaged", damaged);
+    fs::create_dir(folder.join("swept")).unwrap();
+    fs::write(folder.join("swept/sweep.toml"), damaged).unwrap();
     let server = Server::start(&folder, &LOCAL);
     let list = server.get("/api/runs");
     assert_eq!(status(&list), 200, "{list}");
     assert!(list.contains("too many runs"), "{list}");
-    for name in ["many", "sparse", "pipe", "damaged"] {
+    for name in ["many", "sparse", "pipe", "damaged", "swept"] {
         for what in [
             format!("/api/runs/{name}/map?seed=1"),
             format!("/api/runs/{name}/places?seed=1&round=1"),
@@ -168,6 +186,7 @@ fn hostile_folders_do_not_stop_the_page() {
             format!("/api/runs/{name}/settings"),
             format!("/api/runs/{name}/choices"),
             format!("/api/runs/{name}/figures"),
+            format!("/api/runs/{name}/sweep"),
             format!("/runs/{name}/report.html"),
             format!("/runs/{name}/rounds.csv"),
         ] {
@@ -179,6 +198,7 @@ fn hostile_folders_do_not_stop_the_page() {
         }
     }
     assert_eq!(status(&server.get("/api/runs/damaged/map?seed=1")), 422);
+    assert_eq!(status(&server.get("/api/runs/swept/sweep")), 422);
     assert_eq!(status(&server.get("/runs/sparse/report.html")), 413);
     drop(server);
     // The command does not wait for ever either.
@@ -187,7 +207,7 @@ fn hostile_folders_do_not_stop_the_page() {
     assert!(matches!(output.status.code(), Some(1 | 2)), "{output:?}");
 }
 
-/// An accuracy altered in the files of a finished run was shown as the best.
+/// An accuracy altered in the files of a finished run was shown as the best; one in a combination of a sweep was not told.
 #[test]
 fn altered_results_are_told() {
     let folder = tempfile::tempdir().unwrap();
@@ -203,6 +223,12 @@ fn altered_results_are_told() {
         let done = fedcote(&["run", "mine.toml", "--out", &format!("runs/{name}"), "--json"]);
         assert!(done.status.success(), "{done:?}");
     }
+    for name in ["sweep", "sound-sweep"] {
+        let out = format!("runs/{name}");
+        let sweep = ["--sweep", "training.rate=0.05,0.1", "--out", &out, "--json"];
+        let done = fedcote(&[&["run", "mine.toml"], &sweep[..]].concat());
+        assert!(done.status.success(), "{done:?}");
+    }
     let alter = |path: &str| {
         let path = folder.path().join("runs").join(path);
         let text = fs::read_to_string(&path).unwrap();
@@ -213,6 +239,7 @@ fn altered_results_are_told() {
     };
     alter("rounds/fedavg/1/metrics.jsonl");
     alter("summary/summary.json");
+    alter("sweep/rate=0.1/summary.json");
     let server = Server::start(&folder.path().join("runs"), &LOCAL);
     let list = server.get("/api/runs");
     let list: Vec<serde_json::Value> =
@@ -220,6 +247,10 @@ fn altered_results_are_told() {
     let find = |name: &str| list.iter().find(|run| run["name"] == name).unwrap();
     assert_eq!(
         (&find("sound")["state"], &find("summary")["state"]),
+        (&"finished".into(), &"damaged".into())
+    );
+    assert_eq!(
+        (&find("sound-sweep")["state"], &find("sweep")["state"]),
         (&"finished".into(), &"damaged".into())
     );
     assert!(find("sound")["best"].is_object() && find("summary")["best"].is_null());

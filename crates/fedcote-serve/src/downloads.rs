@@ -11,9 +11,16 @@ use serde_json::Value;
 use crate::reply::{Body, Refusal, download, whole};
 use crate::root::Root;
 use crate::runs;
+use crate::sweeps::{Sweeps, points};
 
-/// A file of a run, by its name in the address.
-pub fn get(root: &Root, path: &Path, name: &str, file: &str) -> Result<Response<Body>, Refusal> {
+/// A file of a run, or of one of the sweeps, by its name in the address.
+pub fn get(
+    root: &Root,
+    path: &Path,
+    name: &str,
+    file: &str,
+    sweeps: Option<&mut Sweeps>,
+) -> Result<Response<Body>, Refusal> {
     if !root.is_plain(path) {
         let reason = "this run has links or other things in it that are not plain files";
         return Err(Refusal::new(hyper::StatusCode::FORBIDDEN, reason));
@@ -30,16 +37,20 @@ pub fn get(root: &Root, path: &Path, name: &str, file: &str) -> Result<Response<
     }
     let csv = "text/csv; charset=utf-8";
     let saved = format!("{name}-{file}");
-    if fedcote_sim::sweep::is_sweep(path) {
-        let summary = report::sweep::read(path);
-        let summary = summary.map_err(|error| Refusal::missing(&error.to_string()))?;
+    if let Some(sweeps) = sweeps {
+        let (scenario, far) = points(root, path)?;
+        let known = sweeps.find(root, path, &scenario, &far);
+        let summary = known.summary.as_ref().map_err(Refusal::clone)?;
+        if summary.schemes().is_empty() {
+            return Err(Refusal::missing("no run of this sweep has ended yet"));
+        }
         return match figure {
             None if file == "report.html" => {
-                Ok(whole("text/html; charset=utf-8", report::sweep::html(name, &summary)))
+                Ok(whole("text/html; charset=utf-8", report::sweep::html(name, summary)))
             }
             None => Ok(download(csv, &saved, summary.to_csv())),
             Some(id) => {
-                let found = report::sweep::figures(&summary).into_iter().find(|f| f.id == id);
+                let found = report::sweep::figures(summary).into_iter().find(|f| f.id == id);
                 let found = found.ok_or_else(|| Refusal::missing("no such figure"))?;
                 Ok(download("image/svg+xml", &saved, found.wide.document()))
             }

@@ -40,12 +40,12 @@ impl Guard {
         Ok(())
     }
 
-    /// Lets a request pass, or says why not.
+    /// Lets a request pass, or says why not; `page` says whether its address is that of a page.
     pub fn check(
         &self,
         method: &Method,
         headers: &HeaderMap,
-        path: &str,
+        page: impl FnOnce() -> bool,
         query: &str,
     ) -> Result<Pass, Refusal> {
         let refuse = |reason: &str| Err(Refusal::new(StatusCode::FORBIDDEN, reason));
@@ -53,17 +53,18 @@ impl Guard {
             Some(host) => host,
             None => return refuse("this host name is not served here; see --host"),
         };
+        let pass = self.token(headers, query);
         let fetch = |name: &str| headers.get(name).map(|value| value.as_bytes());
         let reads = matches!(*method, Method::GET | Method::HEAD);
         match fetch("sec-fetch-site") {
             None | Some(b"same-origin" | b"none") => {}
             // A link from elsewhere to a page may be followed; anything else from there, a frame that makes this
-            // machine work for instance, is none of its business.
+            // machine work for instance, is none of its business. Without the token nobody learns what is a page.
             Some(_)
                 if reads
                     && fetch("sec-fetch-mode") == Some(b"navigate")
                     && fetch("sec-fetch-dest") == Some(b"document")
-                    && is_page(path) => {}
+                    && (pass.is_err() || page()) => {}
             Some(_) => return refuse("this request comes from another site"),
         }
         if !reads {
@@ -78,7 +79,7 @@ impl Guard {
                 return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, reason));
             }
         }
-        self.token(headers, query)
+        pass
     }
 
     /// The host that was asked for, if it is one of ours.
@@ -127,16 +128,6 @@ impl Guard {
                 "a token is needed: open the address that `fedcote serve` printed",
             )),
         }
-    }
-}
-
-/// Whether an address is that of a page, not of data or of something to save.
-fn is_page(path: &str) -> bool {
-    let mut parts = path.trim_start_matches('/').split('/');
-    match parts.next() {
-        Some("api") => false,
-        Some("runs") => parts.count() < 2,
-        _ => true,
     }
 }
 

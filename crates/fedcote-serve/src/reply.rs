@@ -76,7 +76,7 @@ impl hyper::body::Body for Body {
 }
 
 /// What is answered when it is not what was asked for.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Refusal {
     /// The status.
     pub status: StatusCode,

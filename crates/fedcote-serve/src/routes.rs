@@ -17,6 +17,7 @@ use crate::guard::{Pass, welcome};
 use crate::reply::{Body, Held, Refusal, guarded, json, whole};
 use crate::server::Waiting;
 use crate::site::Site;
+use crate::sweeps::Sweeps;
 use crate::{downloads, pages, playground, runs, sweeps};
 
 /// No request of ours has a longer body or address.
@@ -62,8 +63,10 @@ impl Site {
         if path.len() + query.len() > MOST_ADDRESS {
             return Err(Refusal::new(StatusCode::URI_TOO_LONG, "the address is too long"));
         }
-        let pass = self.guard.check(&head.method, &head.headers, path, query)?;
-        let segments = segments(path).ok_or_else(|| Refusal::missing("no such page"))?;
+        let segments = segments(path);
+        let page = || segments.clone().is_some_and(|parts| is_page(&self.joined(parts)));
+        let pass = self.guard.check(&head.method, &head.headers, page, query)?;
+        let segments = segments.ok_or_else(|| Refusal::missing("no such page"))?;
         let segments = self.joined(segments);
         let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
         match head.method {
@@ -102,8 +105,10 @@ impl Site {
                 let path =
                     self.root.sweep(name).ok_or_else(|| Refusal::missing("no such sweep"))?;
                 let name = name.to_owned();
-                let get = move |site: &Site| sweeps::get(&site.root, &path, &name, &site.children);
-                Ok(json(&self.work(get).await??))
+                let get = move |site: &Site, sweeps: &mut Sweeps| {
+                    sweeps::get(&site.root, &path, &name, &site.children, sweeps)
+                };
+                Ok(json(&self.work_on_sweeps(get).await??))
             }
             ["runs", name] => {
                 self.run(name)?;
@@ -111,7 +116,15 @@ impl Site {
             }
             ["runs", name, file] => {
                 let (path, name, file) = (self.either(name)?, name.to_owned(), file.to_owned());
-                self.work(move |site| downloads::get(&site.root, &path, &name, &file)).await?
+                if self.root.sweep(&name).is_none() {
+                    let get =
+                        move |site: &Site| downloads::get(&site.root, &path, &name, &file, None);
+                    return self.work(get).await?;
+                }
+                let get = move |site: &Site, sweeps: &mut Sweeps| {
+                    downloads::get(&site.root, &path, &name, &file, Some(sweeps))
+                };
+                self.work_on_sweeps(get).await?
             }
             ["api", "runs", name, "events"] => {
                 self.run(name)?;
@@ -298,6 +311,15 @@ fn segments(path: &str) -> Option<Vec<String>> {
         plain.then_some(decoded)
     });
     parts.collect()
+}
+
+/// Whether an address is that of a page, not of data or of something to save.
+fn is_page(segments: &[String]) -> bool {
+    match segments.first().map(String::as_str) {
+        Some("api") => false,
+        Some("runs") => segments.len() < 3,
+        _ => true,
+    }
 }
 
 /// Undoes percent-encoding.

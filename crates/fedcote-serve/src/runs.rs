@@ -275,15 +275,17 @@ fn swept(root: &Root, name: &str, sweep: &Path, children: &Children) -> Listed {
     };
     let Ok((scenario, points)) = sweeps::points(root, sweep) else { return listed };
     let mut states = Vec::new();
-    let mut seconds = 0.0;
+    let (mut seconds, mut altered) = (0.0, false);
     for (point, far) in scenario.sweep.points.iter().zip(points) {
         (listed.done, listed.total) = (listed.done + far.done, listed.total + far.total);
         listed.changed = listed.changed.max(far.changed);
         states.extend(far.states);
         let outcome = outcome(root, &sweep.join(&point.name));
+        altered |= outcome.is_none();
         seconds += outcome.and_then(|(_, seconds)| seconds).unwrap_or(0.0);
     }
-    listed.status = Status::of(name, Lock::is_taken(sweep), &states, children);
+    let status = Status::of(name, Lock::is_taken(sweep), &states, children);
+    listed.status = if altered { status.altered() } else { status };
     listed.seconds = Some(seconds).filter(|seconds| *seconds > 0.0);
     let keys = scenario.sweep.axes.iter().map(|axis| axis.key.clone()).collect();
     listed.sweep = Some((keys, scenario.sweep.points.len()));
@@ -301,15 +303,19 @@ pub struct Far {
     pub states: Vec<State>,
     /// Seconds since 1970 of the last change.
     pub changed: u64,
+    /// The same of the runs that have ended.
+    pub ended: u64,
 }
 
 impl Far {
     /// Of a run folder, or one that is not there yet, whose scenario begins like this.
     pub fn of(root: &Root, run: &Path, general: &General) -> Self {
-        let mut far = Self { done: 0, total: 0, states: Vec::new(), changed: 0 };
+        let mut far = Self { done: 0, total: 0, states: Vec::new(), changed: 0, ended: 0 };
         for id in general.runs() {
-            far.changed = far.changed.max(changed(&id.folder(run).join("metrics.jsonl")));
+            let changed = changed(&id.folder(run).join("metrics.jsonl"));
+            far.changed = far.changed.max(changed);
             let Standing { state, round, .. } = standing(root, run, id);
+            far.ended = far.ended.max(if state.has_ended() { changed } else { 0 });
             far.done += u64::from(if state.has_ended() { general.rounds } else { round });
             far.total += u64::from(general.rounds);
             far.states.push(state);

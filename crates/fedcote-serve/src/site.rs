@@ -15,6 +15,7 @@ use crate::log::{Log, PIECE};
 use crate::map::Networks;
 use crate::reply::{Body, Refusal};
 use crate::root::Root;
+use crate::sweeps::Sweeps;
 use crate::{Error, runs, tail};
 
 /// So many browsers may watch at once.
@@ -38,6 +39,7 @@ pub struct Site {
     pub(crate) guard: Guard,
     pub(crate) children: Arc<Children>,
     pub(crate) networks: Networks,
+    sweeps: Arc<tokio::sync::Mutex<Sweeps>>,
     work: Arc<Semaphore>,
     /// Apart from other work, so that the list of runs is there whatever else is computed.
     listing: Arc<Semaphore>,
@@ -55,6 +57,7 @@ impl Site {
             guard,
             children: Children::new(program),
             networks: Networks::default(),
+            sweeps: Default::default(),
             work: Arc::new(Semaphore::new(MOST_WORK)),
             listing: Arc::new(Semaphore::new(1)),
             watchers: Arc::new(Semaphore::new(MOST_WATCHERS)),
@@ -79,6 +82,17 @@ impl Site {
         task: impl FnOnce(&Site) -> T + Send + 'static,
     ) -> Result<T, Refusal> {
         self.work_within(&self.work, task).await
+    }
+
+    /// Does some work on sweeps, one at a time: browsers that ask meanwhile get what was read for the first, and other work has a
+    /// place.
+    pub(crate) async fn work_on_sweeps<T: Send + 'static>(
+        self: &Arc<Self>,
+        task: impl FnOnce(&Site, &mut Sweeps) -> T + Send + 'static,
+    ) -> Result<T, Refusal> {
+        // Before there is a place for it: the one that has the lock would wait for that place.
+        let mut sweeps = Arc::clone(&self.sweeps).lock_owned().await;
+        self.work(move |site| task(site, &mut sweeps)).await
     }
 
     async fn work_within<T: Send + 'static>(

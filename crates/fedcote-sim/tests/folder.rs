@@ -407,3 +407,20 @@ fn the_last_round_is_found_behind_long_lines() {
     }
     assert_eq!(last(""), 0);
 }
+
+/// After a power cut, which leaves zeros at the end of a file, a run was told to be at round 0.
+#[test]
+fn the_last_round_is_found_before_zeros() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("metrics.jsonl");
+    for (text, round) in
+        [(line(1) + &line(2), 2), (line(1) + "{\"round\":2,\"sel", 1), (String::new(), 0)]
+    {
+        for zeros in [0, 1, 700, 1 << 20, 3 << 30] {
+            fs::write(&path, &text).unwrap();
+            let file = File::options().read(true).write(true).open(&path).unwrap();
+            file.set_len(text.len() as u64 + zeros).unwrap();
+            assert_eq!(last_round(&file).unwrap(), round, "{text:?} and {zeros} zeros");
+        }
+    }
+}

@@ -15,7 +15,7 @@ use crate::torture::Chance;
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// What a browser, or somebody else, may ask for. `HOST` is the server's address. Nothing here starts a run.
-const REQUESTS: [&str; 22] = [
+const REQUESTS: [&str; 24] = [
     "GET / HTTP/1.1\r\nhost: HOST\r\n\r\n",
     "GET /playground HTTP/1.1\r\nhost: HOST\r\naccept: text/html\r\n\r\n",
     "GET /api/runs HTTP/1.1\r\nhost: HOST\r\nsec-fetch-site: same-origin\r\n\r\n",
@@ -34,6 +34,8 @@ const REQUESTS: [&str; 22] = [
     "GET /api/runs/many/events HTTP/1.1\r\nhost: HOST\r\n\r\n",
     "GET /api/runs/sparse/series HTTP/1.1\r\nhost: HOST\r\n\r\n",
     "GET /api/runs/damaged/map?seed=1 HTTP/1.1\r\nhost: HOST\r\n\r\n",
+    "GET /api/runs/swept/sweep HTTP/1.1\r\nhost: HOST\r\n\r\n",
+    "GET /runs/swept/report.html HTTP/1.1\r\nhost: HOST\r\n\r\n",
     "HEAD /api/runs/pipe/figures HTTP/1.1\r\nhost: HOST\r\n\r\n",
     "POST /api/playground HTTP/1.1\r\nhost: HOST\r\norigin: http://HOST\r\ncontent-type: application/json\r\ncontent-length: 96\r\n\r\n\
      {\"selected\":2,\"clients\":[{\"id\":\"a\",\"labels\":[3,1],\"failure\":0.1},{\"id\":\"b\",\"labels\":[0,4],\"failure\":0.6}]}",
@@ -249,7 +251,8 @@ impl Drop for Server {
     }
 }
 
-/// Adds hostile runs to a folder: too many runs, a sparse file, a pipe for a lock, a damaged scenario, a long walk.
+/// Adds hostile runs to a folder: too many runs, a sparse file, a pipe for a lock, a damaged scenario, a damaged sweep,
+/// a long walk.
 pub fn hostile(folder: &Path) -> std::io::Result<()> {
     let run = |name: &str, scenario: &str| {
         let path = folder.join(name);
@@ -271,7 +274,10 @@ pub fn hostile(folder: &Path) -> std::io::Result<()> {
             fs::create_dir(&place)?;
         }
     }
-    run("damaged", "rounds = 9\nclients = \"many\"\n[network\n")?;
+    let damaged = "rounds = 9\nclients = \"many\"\n[network\n";
+    run("damaged", damaged)?;
+    fs::create_dir_all(folder.join("swept"))?;
+    fs::write(folder.join("swept/sweep.toml"), damaged)?;
     let walk = "[network]\nmobility = \"waypoint\"\n";
     run(
         "walking",

@@ -1,5 +1,7 @@
 //! What became of every client, round by round, as small as it can be told: the script of a report shows one at a time.
 
+use std::collections::HashMap;
+
 use serde_json::{Value, json};
 
 use super::names;
@@ -36,7 +38,10 @@ pub(super) fn data(runs: &[Run]) -> Option<Value> {
     for (_, name, remembers, seed, clients) in all {
         let table = table(clients);
         let text = table.to_string();
-        let rounds = packed(seed);
+        let Some(rounds) = packed(seed, MOST_BYTES - bytes) else {
+            left_out += 1;
+            continue;
+        };
         let known = tables.iter().position(|(same, _)| *same == text);
         let size = rounds.len() + 20 * clients.clients.len();
         let size = size + if known.is_some() { 0 } else { text.len() };
@@ -84,24 +89,30 @@ fn table(clients: &Clients) -> Value {
 }
 
 /// Who was drawn and arrived: rounds between commas, clients between spaces, each a number in base 36; alone it was drawn once and
-/// arrived, with a dash it was drawn once and failed, `*5*3` is five draws of which three arrived.
-fn packed(seed: &Seed) -> String {
+/// arrived, with a dash it was drawn once and failed, `*5*3` is five draws of which three arrived. `None` when it has more than so
+/// many bytes.
+fn packed(seed: &Seed, most: usize) -> Option<String> {
     let mut text = String::new();
     let mut last = 0;
     for round in &seed.rounds {
-        // A round that is missing is an empty one.
-        for _ in last.max(1)..round.round {
-            text.push(',');
+        // A round that is missing is an empty one; a file may claim any number of them.
+        let ends = round.round.saturating_sub(last.max(1)) as usize;
+        if text.len() + ends > most {
+            return None;
         }
+        text.extend(std::iter::repeat_n(',', ends));
         last = round.round;
         let mut clients: Vec<(u32, u32, u32)> =
             round.selected.iter().map(|&(client, copies)| (client, copies, 0)).collect();
+        let mut places: HashMap<u32, usize> =
+            clients.iter().enumerate().map(|(at, &(client, ..))| (client, at)).collect();
         for &(client, came) in &round.arrived {
-            match clients.iter_mut().find(|(other, ..)| *other == client) {
-                Some(entry) => entry.2 = came,
+            let at = *places.entry(client).or_insert_with(|| {
                 // What was drawn in an earlier round.
-                None => clients.push((client, 0, came)),
-            }
+                clients.push((client, 0, 0));
+                clients.len() - 1
+            });
+            clients[at].2 = came;
         }
         let words: Vec<String> = clients
             .into_iter()
@@ -113,7 +124,7 @@ fn packed(seed: &Seed) -> String {
             .collect();
         text.push_str(&words.join(" "));
     }
-    text
+    (text.len() <= most).then_some(text)
 }
 
 /// A number in base 36.
@@ -134,14 +145,13 @@ mod tests {
 
     use super::*;
 
+    fn round(round: u32, selected: &[(u32, u32)], arrived: &[(u32, u32)]) -> RoundReport {
+        let (selected, arrived) = (selected.to_vec(), arrived.to_vec());
+        RoundReport { round, selected, arrived, ..RoundReport::default() }
+    }
+
     #[test]
     fn rounds_are_packed_as_the_script_reads_them() {
-        let round = |round, selected: &[(u32, u32)], arrived: &[(u32, u32)]| RoundReport {
-            round,
-            selected: selected.to_vec(),
-            arrived: arrived.to_vec(),
-            ..RoundReport::default()
-        };
         let rounds = vec![
             round(1, &[(0, 1), (35, 1), (36, 5)], &[(0, 1), (36, 3)]),
             round(2, &[], &[]),
@@ -149,10 +159,33 @@ mod tests {
             round(4, &[(1, 2)], &[(7, 1)]),
         ];
         let seed = Seed { seed: 1, rounds, clients: None };
-        assert_eq!(packed(&seed), "0 z- 10*5*3,,,1*2*0 7*0*1");
+        let text = "0 z- 10*5*3,,,1*2*0 7*0*1";
+        assert_eq!(packed(&seed, text.len()).as_deref(), Some(text));
+        assert_eq!(packed(&seed, text.len() - 1), None);
         assert_eq!(
             (digits(0), digits(1295), digits(1296)),
             ("0".into(), "zz".into(), "100".into())
         );
+    }
+
+    /// One line of round 4294967295 became 4.3 GB of commas before their number was looked at.
+    #[test]
+    fn a_late_round_is_left_out_before_it_is_packed() {
+        let last = |last| {
+            let rounds = vec![round(1, &[(0, 1)], &[]), round(last, &[(0, 1)], &[])];
+            packed(&Seed { seed: 1, rounds, clients: None }, 100)
+        };
+        assert_eq!(last(u32::MAX), None);
+        assert_eq!(last(4).as_deref(), Some("0-,,,0-"));
+    }
+
+    /// Every arrival was looked for among all draws, a time that grows with the square of the clients.
+    #[test]
+    fn many_clients_are_packed_in_one_pass() {
+        let drawn: Vec<(u32, u32)> = (0..300_000).map(|client| (client, 1)).collect();
+        let came: Vec<(u32, u32)> = drawn.iter().rev().copied().collect();
+        let seed = Seed { seed: 1, rounds: vec![round(1, &drawn, &came)], clients: None };
+        let expected: Vec<String> = drawn.iter().map(|&(client, _)| digits(client)).collect();
+        assert!(packed(&seed, usize::MAX) == Some(expected.join(" ")));
     }
 }

@@ -139,14 +139,14 @@ fn whole_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool>
 
 /// The last round in a metrics file, found from its end; 0 when there is none.
 pub fn last_round(mut file: &File) -> io::Result<u32> {
-    let length = file.metadata()?.len();
+    let length = written(file)?;
     // As much of the end as holds a whole line, which is long when many clients are drawn.
     for window in (16..=26).map(|power| 1 << power) {
         let mut bytes = Vec::new();
         file.seek(SeekFrom::Start(length.saturating_sub(window)))?;
-        file.take(window).read_to_end(&mut bytes)?;
+        file.take(window.min(length)).read_to_end(&mut bytes)?;
         let all = window >= length;
-        // A sparse file is as long as it says and holds nothing.
+        // No text of ours.
         if bytes.contains(&0) {
             break;
         }
@@ -163,4 +163,27 @@ pub fn last_round(mut file: &File) -> io::Result<u32> {
         }
     }
     Ok(0)
+}
+
+/// The length of a file without the zeros at its end, which a power cut leaves where nothing was written yet. Text has none, so
+/// that their beginning is found by halving: a sparse file is as long as it says.
+fn written(mut file: &File) -> io::Result<u64> {
+    let (mut text, mut zeros) = (0, file.metadata()?.len());
+    let mut is_zero = |at| {
+        let mut byte = [0];
+        file.seek(SeekFrom::Start(at))?;
+        file.read_exact(&mut byte).map(|()| byte == [0])
+    };
+    if zeros == 0 || !is_zero(zeros - 1)? {
+        return Ok(zeros);
+    }
+    while text < zeros {
+        let middle = text + (zeros - text) / 2;
+        if is_zero(middle)? {
+            zeros = middle;
+        } else {
+            text = middle + 1;
+        }
+    }
+    Ok(text)
 }
