@@ -211,9 +211,10 @@ fn damage_and_deletion_are_told() {
         )
     };
     browser.wait("document.querySelectorAll('#runs tbody tr').length === 2");
-    for (name, words) in
-        [("ill", "damaged finished.json"), ("unreadable", "scenario.toml cannot be read")]
-    {
+    for (name, words) in [
+        ("ill", "1 run has damaged or altered files"),
+        ("unreadable", "scenario.toml cannot be read"),
+    ] {
         let told = browser.text(&state(name));
         assert!(told.starts_with("damaged") && told.contains(words), "{told}");
     }
