@@ -19,6 +19,9 @@ fn why(network: &str, table: &str, scheme: &str) -> &'static str {
         ("harsh", _, name) if name.starts_with("fedcote") => {
             "the threshold leaves out all holders of some labels at four of five placements"
         }
+        ("calibrated", "table-12", "fedcote-ii-4") => {
+            "the threshold leaves out all holders of some labels while they are far away; with label coverage it is reproduced"
+        }
         ("calibrated", "table-4" | "table-6" | "table-9", name) if name.starts_with("fedcote") => {
             "in the paper above its own Ideal; a selection that undoes failures comes up to Ideal here"
         }
