@@ -28,7 +28,7 @@ fn page_and_report_say_the_same_and_no_more_than_they_know() {
     let server = Server::start(folder.path());
     let mut browser = Browser::start();
     browser.open(&format!("{}/runs/same", server.address));
-    browser.wait("document.querySelectorAll('#table tbody tr').length === 2 && document.querySelector('#warnings li')");
+    browser.wait("document.getElementById('state').textContent === 'stopped' && document.querySelectorAll('#table tbody tr').length === 2 && document.querySelector('#warnings li')");
     let column = |table: &str, name: &str| {
         format!(
             "(() => {{ const t = document.querySelector('{table}'); const at = [...t.tHead.rows[0].cells].findIndex((c) => c.textContent === '{name}'); return at < 0 ? null : Number(t.tBodies[0].rows[1].cells[at].textContent); }})()"

@@ -182,11 +182,14 @@ function round() {
       ? `Round ${now.round}: ${plural(count(selected), "draw")}, ${plural(count(came), "upload")} arrived, ${count(failed)} failed.${again}`
       : `Round ${now.round}: arrived ${names(clients ?? [], came)}; failed ${names(clients ?? [], failed)}.${again}`;
   put("round-text", text);
-  find("map").dataset.round = now?.round ?? "";
   const told = `Map of ${view.scheme}, seed ${view.seed}. ${text}`;
+  // While places are on their way the map still has the run before: it is named for no round, and dimmed.
+  const placing = every <= 2000 && clients && view.placed !== key();
+  find("map").dataset.round = placing ? "" : (now?.round ?? "");
+  find("map").setAttribute("aria-busy", String(Boolean(placing)));
   if (every > 2000) return void map.drawMany(every, clients, drawn, arrived, told);
   if (!clients) return void map.clear();
-  if (view.placed !== key()) return void place();
+  if (placing) return void place();
   if (view.plan?.walks) walk();
   map.draw(view.places, drawn, arrived, told);
 }
