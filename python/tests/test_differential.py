@@ -135,7 +135,7 @@ class Federation:
         """A client's update as the server takes it: trained, made hostile, clipped."""
         start = self.start(client) if start is None else start
         update = self.train(client, batches, rate, start) - start
-        if client in self.federation["hostile"]["clients"]:
+        if client + 1 in self.federation["hostile"]["clients"]:
             assert self.federation["hostile"]["kind"] == "scaled"
             update = update * self.federation["hostile"]["factor"]
         bound, norm = self.federation["clip"], np.linalg.norm(update)

@@ -45,7 +45,7 @@ pub use extensions::{ConnectRay, Extensions, MakeTasks, Ray};
     version,
     propagate_version = true,
     max_term_width = 100,
-    after_help = "Exit status: 0 done, 1 the work failed, 2 the request was wrong.\n\nStart with: fedcote run"
+    after_help = "Exit status: 0 done, 1 the work failed, 2 the request was wrong, 3 interrupted, to be resumed.\n\nStart with: fedcote run"
 )]
 struct Cli {
     #[command(subcommand)]

@@ -38,7 +38,8 @@ pub struct Args {
     #[arg(long, hide_possible_values = true, value_name = "mnist|cifar10")]
     #[arg(value_parser = PossibleValuesParser::new(Task::NAMES).try_map(|name| name.parse::<Task>()))]
     task: Option<Task>,
-    /// The network: link parameters as printed, or with a loss fitted to the paper's accuracy
+    /// The network: link parameters as printed; with a loss fitted to the paper's FedAvg, on one placement of clients
+    /// (`calibrated`) or on another for every seed (`harsh`)
     #[arg(long, default_value_t = Network::Calibrated, hide_possible_values = true, value_name = "literal|calibrated|harsh")]
     #[arg(value_parser = PossibleValuesParser::new(Network::NAMES).try_map(|name| name.parse::<Network>()))]
     network: Network,

@@ -57,7 +57,7 @@ pub fn get(
         };
     }
     runs::refuse_huge(root, path)?;
-    let run = Run::read(path).map_err(|error| Refusal::missing(&error.to_string()))?;
+    let run = Run::read(path).map_err(|error| Refusal::missing(error.to_string()))?;
     if file == "report.html" {
         return Ok(whole("text/html; charset=utf-8", report::html(&[run])));
     }
@@ -78,7 +78,7 @@ pub fn series(root: &Root, path: &Path) -> Result<Value, Refusal> {
         return Err(Refusal::new(hyper::StatusCode::FORBIDDEN, "this run is not plain files"));
     }
     runs::refuse_huge(root, path)?;
-    let run = Run::read(path).map_err(|error| Refusal::missing(&error.to_string()))?;
+    let run = Run::read(path).map_err(|error| Refusal::missing(error.to_string()))?;
     Ok(report::series(&[run]))
 }
 

@@ -93,7 +93,7 @@ impl Refusal {
     }
 
     /// There is no such thing.
-    pub fn missing(what: &str) -> Self {
+    pub fn missing(what: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, what)
     }
 

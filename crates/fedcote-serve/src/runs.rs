@@ -58,9 +58,10 @@ pub fn settings(root: &Root, run: &Path) -> Result<BTreeMap<String, String>, Ref
             }
         }
     }
-    let text = root.read(&run.join(file(run)), MOST_SCENARIO);
+    let file = file(run);
+    let text = root.read(&run.join(file), MOST_SCENARIO);
     let table = text.and_then(|text| text.parse::<Table>().ok());
-    let table = table.ok_or_else(|| Refusal::missing("scenario.toml cannot be read"))?;
+    let table = table.ok_or_else(|| Refusal::missing(format!("{file} cannot be read")))?;
     let mut found = BTreeMap::new();
     flatten("", &table, &mut found);
     Ok(found)
@@ -138,7 +139,7 @@ impl Status {
     }
 
     /// The same of a run folder whose summary is not as it was written.
-    fn altered(self) -> Self {
+    pub fn altered(self) -> Self {
         let reason = "summary.json is damaged or was altered: its checksum does not match.";
         let message = self.message.or_else(|| Some(reason.to_owned()));
         Self {
@@ -154,11 +155,13 @@ impl Status {
         Self { state: "deleted", own: false, message }
     }
 
-    /// Of a run folder whose scenario cannot be understood.
-    pub fn unreadable() -> Self {
-        let reason =
-            "scenario.toml cannot be read: it is damaged, not a scenario, or has too many runs.";
-        Self { state: "damaged", own: false, message: Some(reason.to_owned()) }
+    /// Of a run folder, or a sweep, whose scenario cannot be understood.
+    pub fn unreadable(run: &Path) -> Self {
+        let reason = format!(
+            "{} cannot be read: it is damaged, not a scenario, or has too many runs.",
+            file(run)
+        );
+        Self { state: "damaged", own: false, message: Some(reason) }
     }
 }
 
@@ -186,6 +189,25 @@ pub struct Listed {
     changed: u64,
 }
 
+impl Listed {
+    /// A run folder, or a sweep, of which nothing is known but when it was begun.
+    fn unreadable(name: &str, run: &Path) -> Self {
+        let begun = changed(&run.join(file(run)));
+        Self {
+            name: name.to_owned(),
+            status: Status::unreadable(run),
+            general: None,
+            sweep: None,
+            best: None,
+            seconds: None,
+            begun,
+            done: 0,
+            total: 0,
+            changed: begun,
+        }
+    }
+}
+
 /// What a comparison came to.
 #[derive(Debug, Serialize)]
 struct Best {
@@ -196,6 +218,11 @@ struct Best {
 
 /// No summary of a run that the page lists is longer.
 const MOST_SUMMARY: u64 = 4 << 20;
+
+/// Whether the summary of a run folder is not as it was written.
+pub fn is_altered(root: &Root, run: &Path) -> bool {
+    outcome(root, run).is_none()
+}
 
 /// The best scheme and the time, by `summary.json`; nothing if that is not as it was written.
 fn outcome(root: &Root, run: &Path) -> Option<(Option<Best>, Option<f64>)> {
@@ -234,19 +261,7 @@ fn one(root: &Root, name: &str, children: &Children) -> Option<Listed> {
         return Some(swept(root, name, &sweep, children));
     }
     let run = root.run(name)?;
-    let begun = changed(&run.join(ScenarioFile::FILE));
-    let listed = Listed {
-        name: name.to_owned(),
-        status: Status::unreadable(),
-        general: None,
-        sweep: None,
-        best: None,
-        seconds: None,
-        begun,
-        done: 0,
-        total: 0,
-        changed: begun,
-    };
+    let listed = Listed::unreadable(name, &run);
     let Some(general) = general(root, &run) else { return Some(listed) };
     let far = Far::of(root, &run, &general);
     let status = Status::of(name, Lock::is_taken(&run), &far.states, children);
@@ -254,25 +269,13 @@ fn one(root: &Root, name: &str, children: &Children) -> Option<Listed> {
         Some(outcome) => (status, outcome),
         None => (status.altered(), (None, None)),
     };
-    let changed = begun.max(far.changed);
+    let changed = listed.begun.max(far.changed);
     let Far { done, total, .. } = far;
     Some(Listed { status, general: Some(general), best, seconds, done, total, changed, ..listed })
 }
 
 fn swept(root: &Root, name: &str, sweep: &Path, children: &Children) -> Listed {
-    let begun = changed(&sweep.join(fedcote_sim::sweep::FILE));
-    let mut listed = Listed {
-        name: name.to_owned(),
-        status: Status::unreadable(),
-        general: None,
-        sweep: None,
-        best: None,
-        seconds: None,
-        begun,
-        done: 0,
-        total: 0,
-        changed: begun,
-    };
+    let mut listed = Listed::unreadable(name, sweep);
     let Ok((scenario, points)) = sweeps::points(root, sweep) else { return listed };
     let mut states = Vec::new();
     let (mut seconds, mut altered) = (0.0, false);

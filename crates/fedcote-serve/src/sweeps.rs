@@ -13,7 +13,9 @@ use serde_json::{Map, Value, json};
 use crate::children::Children;
 use crate::reply::Refusal;
 use crate::root::Root;
-use crate::runs::{Far, MOST_SCENARIO, MOST_SCHEMES_AND_SEEDS, Status, changed, refuse_huge};
+use crate::runs::{
+    Far, MOST_SCENARIO, MOST_SCHEMES_AND_SEEDS, Status, changed, is_altered, refuse_huge,
+};
 
 /// Sweeps kept for the next question.
 const KEPT: usize = 8;
@@ -34,6 +36,8 @@ pub struct Known {
     /// In numbers; why there are none.
     pub summary: Result<SweepSummary, Refusal>,
     figures: Value,
+    /// Combinations whose summary is not as it was written.
+    altered: Vec<String>,
 }
 
 impl Sweeps {
@@ -57,7 +61,7 @@ impl Known {
         let mut points = scenario.sweep.points.iter();
         let small = points.try_for_each(|point| refuse_huge(root, &sweep.join(&point.name)));
         let summary = small
-            .and_then(|()| summarise(sweep).map_err(|error| Refusal::missing(&error.to_string())));
+            .and_then(|()| summarise(sweep).map_err(|error| Refusal::missing(error.to_string())));
         let figures = summary.as_ref().map_or_else(|_| Vec::new(), figures);
         let figures = figures
             .iter()
@@ -67,7 +71,9 @@ impl Known {
                 })
             })
             .collect();
-        Self { summary, figures }
+        let names = scenario.sweep.points.iter().map(|point| &point.name);
+        let altered = names.filter(|name| is_altered(root, &sweep.join(name))).cloned().collect();
+        Self { summary, figures, altered }
     }
 }
 
@@ -108,7 +114,8 @@ pub fn get(
     let states: Vec<State> = far.iter().flat_map(|far| far.states.iter().copied()).collect();
     let status = Status::of(name, Lock::is_taken(sweep), &states, children);
     // A run that is damaged costs the numbers, not the page.
-    let Known { summary, figures } = sweeps.find(root, sweep, &scenario, &far);
+    let Known { summary, figures, altered } = sweeps.find(root, sweep, &scenario, &far);
+    let status = if altered.is_empty() { status } else { status.altered() };
     let problem = summary.as_ref().err().map(|refusal| &refusal.reason);
     let none = SweepSummary::default();
     let summary = summary.as_ref().unwrap_or(&none);
@@ -118,6 +125,7 @@ pub fn get(
         let own = format!("{name}/{}", point.name);
         let path = sweep.join(&point.name);
         let status = Status::of(&own, Lock::is_taken(&path), &far.states, children);
+        let status = if altered.contains(&point.name) { status.altered() } else { status };
         let words = point.settings.iter().map(|(key, value)| {
             (key.clone(), json!(value.as_str().map_or_else(|| value.to_string(), str::to_owned)))
         });
@@ -187,5 +195,32 @@ mod tests {
         // Nothing has ended since.
         assert_eq!(find(0), Ok(2));
         assert_eq!(find(1), Err(hyper::StatusCode::PAYLOAD_TOO_LARGE));
+    }
+
+    /// The list named a file that a sweep does not have, and the page of a sweep showed an altered summary as sound.
+    #[test]
+    fn damage_to_a_sweep_is_told_by_list_and_page() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::open(folder.path()).unwrap();
+        let sweep = root.path().join("swept");
+        fs::create_dir(&sweep).unwrap();
+        fs::write(sweep.join(FILE), [0xff, 0x00]).unwrap();
+        let children = Children::new(Vec::new());
+        let listed = json!(crate::runs::list(&root, &children));
+        let message = listed[0]["message"].as_str().unwrap();
+        assert!(message.starts_with("sweep.toml cannot be read"), "{listed}");
+
+        let text = "rounds = 2\nclients = 3\nselected = 2\nschemes = [\"fedavg\"]\n\
+                    [sweep]\n\"training.rate\" = [0.05, 0.1]\n";
+        fs::write(sweep.join(FILE), text).unwrap();
+        let told = get(&root, &sweep, "swept", &children, &mut Sweeps::default()).unwrap();
+        assert_eq!(told["status"]["message"], Value::Null, "{told}");
+        let point = told["points"][1]["name"].as_str().unwrap();
+        fs::create_dir(sweep.join(point)).unwrap();
+        let altered = "{\"schemes\": [],\n  \"checksum\": \"0123456789abcdef\"\n}";
+        fs::write(sweep.join(point).join("summary.json"), altered).unwrap();
+        let told = get(&root, &sweep, "swept", &children, &mut Sweeps::default()).unwrap();
+        let message = told["status"]["message"].as_str().unwrap();
+        assert!(message.starts_with("summary.json is damaged or was altered"), "{told}");
     }
 }

@@ -118,7 +118,7 @@ impl Tail {
         }
         let there = self.root.plain_file(&self.path.join(ScenarioFile::FILE));
         if !there || self.general.is_none() {
-            let status = if there { Status::unreadable() } else { Status::deleted() };
+            let status = if there { Status::unreadable(&self.path) } else { Status::deleted() };
             if self.status.as_ref() != Some(&status) {
                 events.push(("status", json!(status).to_string()));
                 self.status = Some(status);

@@ -51,7 +51,7 @@ const GUARDED: &str = r#"
 [server]
 clip = 0.4
 [hostile]
-clients = [2]
+clients = [3]
 kind = "scaled"
 factor = -20.0
 "#;

@@ -39,7 +39,7 @@ estimator = { kind = "window", rounds = 50 }
 label_privacy = 1.0
 clip = 2.0
 [hostile]
-clients = [3]
+clients = [4]
 kind = "scaled"
 factor = -100.0
 [scheme.mine]

@@ -14,7 +14,7 @@ use crate::vector;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Hostile {
-    /// The hostile clients, counted from 0.
+    /// The hostile clients, counted from 1.
     pub clients: Vec<u32>,
     /// In place of a list: the share of all clients that is hostile, drawn once per seed.
     pub share: f64,
@@ -52,8 +52,9 @@ impl Hostile {
         if self.share > 0.0 && !self.clients.is_empty() {
             return wrong("share", "give either `share` or `clients`, not both");
         }
-        if let Some(client) = self.clients.iter().find(|&&client| client as usize >= clients) {
-            return wrong("clients", &format!("no client {client}; they are 0 to {}", clients - 1));
+        let there = |client: &u32| (1..=clients).contains(&(*client as usize));
+        if let Some(client) = self.clients.iter().find(|client| !there(client)) {
+            return wrong("clients", &format!("no client {client}; they are 1 to {clients}"));
         }
         if !(self.factor as f32).is_finite() {
             return wrong("factor", "must be a finite number");
@@ -61,14 +62,14 @@ impl Hostile {
         Ok(())
     }
 
-    /// The hostile clients of a seed, in order.
+    /// The hostile clients of a seed, in order; the first of all clients is 0 here.
     pub(crate) fn members(&self, clients: usize, seed: u64) -> Vec<u32> {
-        let mut members = if self.clients.is_empty() {
+        let mut members: Vec<u32> = if self.clients.is_empty() {
             let count = (self.share * clients as f64).round() as usize;
             let mut stream = Key::new(seed, Purpose::Hostile).stream();
             index::sample(&mut stream, clients, count).into_iter().map(|at| at as u32).collect()
         } else {
-            self.clients.clone()
+            self.clients.iter().map(|client| client - 1).collect()
         };
         members.sort_unstable();
         members.dedup();

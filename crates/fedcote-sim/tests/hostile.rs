@@ -52,7 +52,7 @@ fn norm(a: &[f32], b: &[f32]) -> f64 {
 fn what_is_no_number_never_reaches_the_model_of_any_scheme() {
     for kind in ["nan", "infinite"] {
         for Named { name, .. } in NAMED {
-            let hostile = format!("[hostile]\nclients = [0, 5]\nkind = \"{kind}\"\n");
+            let hostile = format!("[hostile]\nclients = [1, 6]\nkind = \"{kind}\"\n");
             let mut engine = engine(&text(&hostile), name);
             let mut asked = false;
             for round in 1..=15 {
@@ -85,7 +85,7 @@ fn an_update_longer_than_the_bound_is_scaled_to_it_and_a_shorter_one_is_left_alo
         assert!((clipped - before - (free - before) / 4.0).abs() < 1e-6, "the direction changed");
     }
     assert_eq!(one(&format!("[server]\nclip = {}\n", length * 1.001)).1, free);
-    let everyone = "[hostile]\nclients = [0, 1, 2, 3, 4, 5]\nkind = \"scaled\"\nfactor = -3.0\n";
+    let everyone = "[hostile]\nclients = [1, 2, 3, 4, 5, 6]\nkind = \"scaled\"\nfactor = -3.0\n";
     let (_, reversed) = one(everyone);
     assert!((norm(&reversed, &before) / (3.0 * length) - 1.0).abs() < 1e-5);
     let hostile = format!("{everyone}[server]\nclip = {length}\n");
@@ -96,7 +96,7 @@ fn an_update_longer_than_the_bound_is_scaled_to_it_and_a_shorter_one_is_left_alo
 
 #[test]
 fn a_bound_saves_a_run_that_huge_updates_destroy() {
-    let hostile = "[hostile]\nclients = [5]\nkind = \"scaled\"\nfactor = 1e30\n";
+    let hostile = "[hostile]\nclients = [6]\nkind = \"scaled\"\nfactor = 1e30\n";
     let last = |extra: &str| {
         let mut engine = engine(&text(extra), "fedavg");
         for round in 1..=40 {
@@ -116,7 +116,7 @@ fn a_bound_saves_a_run_that_huge_updates_destroy() {
 
 #[test]
 fn only_hostile_clients_drawn_is_no_divergence_and_all_hostile_is_an_error() {
-    let five = "[hostile]\nclients = [0, 1, 2, 3, 4]\nkind = \"nan\"\n";
+    let five = "[hostile]\nclients = [1, 2, 3, 4, 5]\nkind = \"nan\"\n";
     for scheme in ["fedavg", "mifa", "tf-aggregation"] {
         let mut engine = engine(&text(five).replace("selected = 4", "selected = 1"), scheme);
         for round in 1..=10 {
@@ -174,8 +174,13 @@ fn wrong_keys_are_refused_where_they_stand() {
         "mine.toml:2: unknown key `server.clipp`; did you mean `clip`?"
     );
     assert_eq!(
-        refusal("clients = 20\n[hostile]\nclients = [3, 20]\n"),
-        "mine.toml:3: hostile.clients: no client 20; they are 0 to 19"
+        refusal("clients = 20\n[hostile]\nclients = [3, 21]\n"),
+        "mine.toml:3: hostile.clients: no client 21; they are 1 to 20"
+    );
+    // They were counted from 0 here, and from 1 on the page and in groups.
+    assert_eq!(
+        refusal("clients = 20\n[hostile]\nclients = [0]\n"),
+        "mine.toml:3: hostile.clients: no client 0; they are 1 to 20"
     );
     assert_eq!(
         refusal("[hostile]\nshare = 1.5\n"),
