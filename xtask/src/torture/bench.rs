@@ -38,7 +38,7 @@ knowledge = "estimated"
 [server]
 clip = 2.0
 [hostile]
-clients = [3]
+clients = [4]
 kind = "scaled"
 factor = -100.0
 "#;

@@ -6,11 +6,15 @@
 //! Flower plays the real federation on loopback. PyTorch is large: it has an environment and a task of its own, and stays
 //! installed.
 
+mod environment;
+
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Instant;
+
+pub use environment::Environment;
+use environment::call;
 
 /// Builds and tests everything; without Python, or without packages, a line says that it was skipped. Continuous
 /// integration, where nobody reads that line, fails instead.
@@ -57,7 +61,35 @@ pub fn run() -> Result<(), String> {
     bare.install(&[wheel.as_str()])?;
     bare.command(&folder)?;
 
-    let plain = Environment::fresh(&folder, "plain")?;
+    // A real federation waits most of its time: the other tests take theirs meanwhile.
+    let newest =
+        Environment::fresh(&folder, "flower-newest")?.quiet(folder.join("flower-newest.log"));
+    println!(
+        "Flower's newest version plays real federations meanwhile, into {}",
+        folder.join("flower-newest.log").display()
+    );
+    std::thread::scope(|scope| {
+        let real = scope.spawn(|| real_federations(root, &newest, &wheel));
+        let others = without_services(root, &folder, &wheel);
+        let real = real.join().unwrap_or_else(|_| Err("the real federations panicked".into()));
+        println!("{}", fs::read_to_string(folder.join("flower-newest.log")).unwrap_or_default());
+        others.and(real)
+    })
+}
+
+/// The newest Flower with a real federation on loopback, and the types of all sources and examples.
+fn real_federations(root: &Path, newest: &Environment, wheel: &str) -> Result<(), String> {
+    newest.install(&[&format!("{wheel}[flower]"), "flwr>=1.21", "pytest", "mypy>=1.14"])?;
+    for files in ["python/fedcote", "python/tests/typed.py", "examples/flower", "examples/nvflare"]
+    {
+        newest.types(root, &[files])?;
+    }
+    newest.pytest(root, &FLOWER, &[("FEDCOTE_REAL_FEDERATION", OsStr::new("1"))])
+}
+
+/// All that needs no services: without Flower, with the oldest one, with Ray.
+fn without_services(root: &Path, folder: &Path, wheel: &str) -> Result<(), String> {
+    let plain = Environment::fresh(folder, "plain")?;
     let wanted = [
         "pytest",
         "pandas",
@@ -68,27 +100,15 @@ pub fn run() -> Result<(), String> {
         "jsonschema",
         "dp-accounting",
     ];
-    plain.install(&[&[wheel.as_str()], wanted.as_slice(), &NOTEBOOKS, &TRACKERS].concat())?;
-    let draws = draws(root, &folder)?;
+    plain.install(&[&[wheel], wanted.as_slice(), &NOTEBOOKS, &TRACKERS].concat())?;
+    let draws = draws(root, folder)?;
     plain.pytest(root, &["python/tests"], &[("FEDCOTE_DRAWS", draws.as_os_str())])?;
 
-    for (name, flower, real) in
-        [("flower-oldest", "flwr==1.21.0", false), ("flower-newest", "flwr>=1.21", true)]
-    {
-        let environment = Environment::fresh(&folder, name)?;
-        environment.install(&[&format!("{wheel}[flower]"), flower, "pytest"])?;
-        let real = real.then_some(("FEDCOTE_REAL_FEDERATION", OsStr::new("1")));
-        environment.pytest(root, &FLOWER, real.as_slice())?;
-        if real.is_some() {
-            environment.install(&["mypy>=1.14"])?;
-            environment.types(root, &["python/fedcote"])?;
-            environment.types(root, &["python/tests/typed.py"])?;
-            environment.types(root, &["examples/flower"])?;
-            environment.types(root, &["examples/nvflare"])?;
-        }
-    }
+    let oldest = Environment::fresh(folder, "flower-oldest")?;
+    oldest.install(&[&format!("{wheel}[flower]"), "flwr==1.21.0", "pytest"])?;
+    oldest.pytest(root, &FLOWER, &[])?;
 
-    let ray = Environment::fresh(&folder, "ray")?;
+    let ray = Environment::fresh(folder, "ray")?;
     ray.install(&[&format!("{wheel}[ray]"), "pytest"])?;
     ray.pytest(root, &["python/tests/test_ray.py"], &[("FEDCOTE_RAY", OsStr::new("1"))])
 }
@@ -193,119 +213,4 @@ fn draws(root: &Path, folder: &Path) -> Result<PathBuf, String> {
     call(crate::cargo().args(build).current_dir(root))?;
     call(Command::new(crate::target().join("debug/examples/draws")).stdout(written))?;
     Ok(file)
-}
-
-/// The tag of the wheel: any Linux since 2018.
-const GLIBC: &str = "manylinux_2_28";
-
-/// A virtual environment of Python.
-pub struct Environment {
-    python: PathBuf,
-}
-
-impl Environment {
-    /// The environment of this name, made if it is not there.
-    pub fn new(folder: &Path, name: &str) -> Result<Self, String> {
-        let home = folder.join(name);
-        let python = home.join("bin/python");
-        if !python.exists() {
-            call(Command::new("python3").args(["-m", "venv"]).arg(&home))?;
-        }
-        Ok(Self { python })
-    }
-
-    /// The environment of this name, with nothing in it.
-    fn fresh(folder: &Path, name: &str) -> Result<Self, String> {
-        let home = folder.join(name);
-        if home.exists() {
-            fs::remove_dir_all(&home).map_err(|error| format!("{}: {error}", home.display()))?;
-        }
-        Self::new(folder, name)
-    }
-
-    /// A module of the environment as a command.
-    pub fn module(&self, name: &str) -> Command {
-        let mut command = Command::new(&self.python);
-        command.args(["-m", name]);
-        command
-    }
-
-    /// Installs packages that are not there.
-    pub fn install(&self, packages: &[&str]) -> Result<(), String> {
-        let quiet = ["install", "--quiet", "--disable-pip-version-check"];
-        call(self.module("pip").args(quiet).args(packages))
-    }
-
-    /// Builds the wheel and says where it is.
-    fn wheel(&self, root: &Path, folder: &Path) -> Result<String, String> {
-        let wheels = folder.join("wheels");
-        if wheels.exists() {
-            fs::remove_dir_all(&wheels)
-                .map_err(|error| format!("{}: {error}", wheels.display()))?;
-        }
-        let mut maturin = self.module("maturin");
-        maturin.args(["build", "--release", "--quiet", "--interpreter"]).arg(&self.python);
-        maturin.arg("--out").arg(&wheels).current_dir(root);
-        if cfg!(target_os = "linux") {
-            // Zig is a module of the Python that is first in the path.
-            let programs = self.python.parent().map(Path::to_owned);
-            let others = std::env::var_os("PATH").unwrap_or_default();
-            let path = programs.into_iter().chain(std::env::split_paths(&others));
-            maturin.env("PATH", std::env::join_paths(path).map_err(|error| error.to_string())?);
-            maturin.args(["--zig", "--compatibility", GLIBC]);
-        }
-        call(&mut maturin)?;
-        let found =
-            fs::read_dir(&wheels).map_err(|error| format!("{}: {error}", wheels.display()))?;
-        let mut found = found.filter_map(Result::ok).map(|entry| entry.path());
-        let wheel = found.find(|path| path.extension() == Some(OsStr::new("whl")));
-        let wheel = wheel.ok_or("maturin made no wheel")?;
-        let tagged = wheel.file_name().is_some_and(|name| name.to_string_lossy().contains(GLIBC));
-        if cfg!(target_os = "linux") && !tagged {
-            return Err(format!("{}: its tag is not {GLIBC}", wheel.display()));
-        }
-        wheel.to_str().map(str::to_owned).ok_or_else(|| "the wheel's path is not text".into())
-    }
-
-    /// Runs the installed command where there is nothing else: no Rust, no PyTorch, no Flower.
-    fn command(&self, folder: &Path) -> Result<(), String> {
-        let programs = self.python.parent().ok_or("an environment has a folder for programs")?;
-        let out = folder.join("bare-run");
-        if out.exists() {
-            fs::remove_dir_all(&out).map_err(|error| format!("{}: {error}", out.display()))?;
-        }
-        let mut command = Command::new(programs.join("fedcote"));
-        command.env_clear().env("PATH", programs).args(["run", "--rounds", "2", "--out"]).arg(&out);
-        call(&mut command)?;
-        if out.join("report.html").exists() { Ok(()) } else { Err("no report was written".into()) }
-    }
-
-    /// Runs the tests, outside the source tree's package, so that the installed one is meant.
-    fn pytest(
-        &self,
-        root: &Path,
-        files: &[&str],
-        variables: &[(&str, &OsStr)],
-    ) -> Result<(), String> {
-        let mut pytest = self.module("pytest");
-        pytest.current_dir(root).args(files).envs(variables.iter().copied());
-        call(&mut pytest)
-    }
-
-    /// Checks types, as strictly as `pyproject.toml` says.
-    fn types(&self, root: &Path, files: &[&str]) -> Result<(), String> {
-        call(self.module("mypy").args(files).current_dir(root))
-    }
-}
-
-/// Prints a command and runs it; its output goes where ours goes, and how long it took where that is worth knowing.
-fn call(command: &mut Command) -> Result<(), String> {
-    println!("$ {}", format!("{command:?}").replace('"', ""));
-    let begun = Instant::now();
-    let status = command.status().map_err(|error| format!("{command:?}: {error}"))?;
-    let seconds = begun.elapsed().as_secs();
-    if seconds >= 5 {
-        println!("  took {seconds} s");
-    }
-    if status.success() { Ok(()) } else { Err(format!("{command:?} failed: {status}")) }
 }
