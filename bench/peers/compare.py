@@ -2,8 +2,9 @@
 
     python compare.py FEDCOTE FOLDER NAME=PYTHON…
 
-FEDCOTE is the program, FOLDER a place for files, and each NAME=PYTHON an interpreter that has the peer NAME, whose
-script is with_NAME.py. Prints tables in Markdown. FEDCOTE_REPEATS says how often instead of three times.
+FEDCOTE is the program, FOLDER a place for files, and each NAME=PYTHON an interpreter that has the side NAME, whose
+script is with_NAME.py. Prints tables in Markdown. FEDCOTE_REPEATS says how often, each time with another seed, instead
+of three times.
 """
 
 import ast
@@ -19,7 +20,16 @@ HERE = Path(__file__).parent
 REPEATS = int(os.environ.get("FEDCOTE_REPEATS", "3"))
 ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
-#: Name, scenario, what the peers need of it beyond the failure probabilities.
+#: What the sides are called in the tables.
+NAMES = {
+    "fedcote": "FedCote, PyTorch task",
+    "pytorch": "PyTorch loop",
+    "flower": "Flower, in process",
+    "fedlab": "FedLab",
+    "pfl": "pfl-research",
+}
+
+#: Name, scenario, what the scripts need of it beyond the failure probabilities.
 SETTINGS = [
     (
         "softmax regression on MNIST, 1,000 clients, 10 a round, 100 rounds",
@@ -37,79 +47,102 @@ SETTINGS = [
 
 
 def measure(command):
-    """Standard output, seconds on the clock, seconds of processor, peak megabytes."""
+    """Standard output, seconds of processor, seconds on the clock, peak megabytes."""
+    words = [str(word) for word in command]
     begun = time.perf_counter()
-    child = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                             env=ONE_THREAD)
+    child = subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=ONE_THREAD
+    )
     text = child.stdout.read().decode()
     _, status, usage = os.wait4(child.pid, 0)
+    clock = time.perf_counter() - begun
     child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode != 0:
-        sys.exit(f"{command} ended with {child.returncode}\n{text[-2000:]}")
-    cost = time.perf_counter() - begun, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1e3
-    print(f"{Path(command[0]).parents[1].name} {command[1]}: {cost[0]:.1f} s, {cost[1]:.1f} s of processor", file=sys.stderr)
-    return text, *cost
+        sys.exit(f"{words} ended with {child.returncode}\n{text[-2000:]}")
+    processor = usage.ru_utime + usage.ru_stime
+    what = f"{Path(words[0]).name} {Path(words[1]).name}"
+    print(f"{what}: {clock:.1f} s, {processor:.1f} s of processor", file=sys.stderr)
+    return text, processor, clock, usage.ru_maxrss / 1e3
 
 
-def lines(path):
+def lines(*paths):
     """Lines of code: without blanks, comments and documentation."""
-    text = path.read_text()
-    code = {at for at, line in enumerate(text.splitlines(), 1) if line.strip() and not line.strip().startswith("#")}
-    if path.suffix == ".py":
-        for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-                code -= set(range(node.lineno, node.end_lineno + 1))
-    return len(code)
+    count = 0
+    for path in paths:
+        text = path.read_text()
+        stripped = [line.strip() for line in text.splitlines()]
+        code = {at for at, line in enumerate(stripped, 1) if line and not line.startswith("#")}
+        if path.suffix == ".py":
+            for node in ast.walk(ast.parse(text)):
+                if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+                    code -= set(range(node.lineno, node.end_lineno + 1))
+        count += len(code)
+    return count
 
 
 def main():
     program, folder, *pythons = sys.argv[1:]
-    peers = dict(one.split("=", 1) for one in pythons)
+    sides = dict(one.split("=", 1) for one in pythons)
     folder = Path(folder)
     images = folder / "mnist"
-    subprocess.run([program, "data", "export", "mnist", "--into", images], check=True, stdout=subprocess.DEVNULL)
+    export = [program, "data", "export", "mnist", "--into", images]
+    subprocess.run(export, check=True, stdout=subprocess.DEVNULL)
     for name, scenario, numbers in SETTINGS:
         print(f"{name} …", file=sys.stderr)
-        found = {}
+        # For each side its lines, and its runs: accuracy, costs, seconds without imports.
+        size, found, versions = {"**FedCote**": lines(scenario)}, {"**FedCote**": []}, {}
         for seed in range(1, REPEATS + 1):
             network = measure([program, "network", scenario, "--seed", seed, "--json"])[0]
             failure = [client["failure"] for client in json.loads(network)["clients"]]
             setting = folder / "setting.json"
-            setting.write_text(json.dumps({**numbers, "failure": failure}))
+            values = {**numbers, "failure": failure, "scenario": str(scenario)}
+            setting.write_text(json.dumps(values))
             out = folder / f"run-{time.time_ns()}"
-            text, *cost = measure(
-                [program, "run", scenario, "--seeds", seed, "--threads", 1, "--json", "--out", out]
-            )
-            accuracy = json.loads(text)["schemes"][0]["tail_accuracy"]["mean"]
-            version = json.loads(text)["version"]
-            found.setdefault(f"FedCote {version}", []).append((accuracy, *cost, cost[0]))
-            for peer, python in peers.items():
-                script = HERE / f"with_{peer}.py"
+            run = [program, "run", scenario, "--seeds", seed, "--threads", 1, "--json"]
+            text, *cost = measure([*run, "--out", out])
+            result = json.loads(text)
+            accuracy = result["schemes"][0]["tail_accuracy"]["mean"]
+            found["**FedCote**"].append((accuracy, *cost, cost[1]))
+            versions["**FedCote**"] = result["version"]
+            for side, python in sides.items():
+                script = HERE / f"with_{side}.py"
                 text, *cost = measure([python, script, setting, images, seed])
                 result = json.loads(text.strip().splitlines()[-1])
-                found.setdefault(f"{peer} {result['version']}", []).append(
-                    (result["accuracy"], *cost, result["seconds"])
-                )
-        table(name, scenario, found)
+                title = NAMES[side]
+                size[title] = lines(script, scenario if side == "fedcote" else HERE / "task.py")
+                run = (result["accuracy"], *cost, result["seconds"])
+                found.setdefault(title, []).append(run)
+                versions[title] = result["version"]
+        table(name, size, found, versions)
 
 
-def table(name, scenario, found):
-    print(f"\n{name}; one thread, best of {REPEATS} in turn, accuracy over {REPEATS} seeds\n")
-    print("| | seconds | times ours | of processor | times ours | without imports | peak MB | lines | accuracy % |")
+def table(name, size, found, versions):
+    print(f"\n## {name}\n")
+    print(f"One thread; best of {REPEATS} in turn; accuracy is mean ± deviation over the seeds.")
+    print(f"{', '.join(f'{side} {version}' for side, version in versions.items())}.\n")
+    print(
+        "| | s of processor | times ours | s on the clock | times ours | without imports | peak MB "
+        "| lines | accuracy % |"
+    )
     print("|---|---|---|---|---|---|---|---|---|")
-    best = None
+    ours = None
     for side, runs in found.items():
-        accuracy, wall, processor, memory, inner = zip(*runs)
-        best = best or (min(wall), min(processor))
-        script = HERE / f"with_{side.split()[0]}.py"
-        size = lines(script) + lines(HERE / "task.py") if script.exists() else lines(scenario)
-        accuracy = [100 * one for one in accuracy]
+        accuracy, processor, clock, memory, inner = zip(*runs, strict=True)
+        times = [min(processor), min(clock)]
+        ratios = (
+            ["", ""] if ours is None else [f"{a / b:.1f}" for a, b in zip(times, ours, strict=True)]
+        )
+        ours = ours or times
+        mean = 100 * statistics.mean(accuracy)
+        deviation = f" ± {100 * statistics.stdev(accuracy):.2f}" if REPEATS > 1 else ""
         print(
-            f"| {side} | {min(wall):.2f} | {min(wall) / best[0]:.1f} | {min(processor):.2f} "
-            f"| {min(processor) / best[1]:.1f} | {min(inner):.2f} | {max(memory):.0f} | {size} "
-            f"| {statistics.mean(accuracy):.2f} ± {statistics.stdev(accuracy) if REPEATS > 1 else 0:.2f} |",
+            f"| {side} | {times[0]:.2f} | {ratios[0]} | {times[1]:.2f} | {ratios[1]} | {min(inner):.2f} "
+            f"| {max(memory):,.0f} | {size[side]} | {mean:.2f}{deviation} |",
             flush=True,
         )
+    print("\nAccuracy % by seed:")
+    for side, runs in found.items():
+        print(f"{side}: {', '.join(f'{100 * run[0]:.2f}' for run in runs)}", flush=True)
 
 
 main()
