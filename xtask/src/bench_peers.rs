@@ -1,13 +1,15 @@
-//! `cargo xtask bench peers`: the same federations in FedCote, a plain PyTorch loop, Flower, FedLab and pfl-research.
+//! `cargo xtask bench peers`: the same federations in FedCote, in FedCote's engine with a PyTorch task, in a plain PyTorch
+//! loop, Flower, FedLab and pfl-research.
 //!
-//! The work is in `bench/peers`; here the program is built and every peer gets an environment of its own under
-//! `target/peers`. All share one PyTorch.
+//! The work is in `bench/peers`; here the program and the wheel are built, and every side in Python gets an environment of
+//! its own under `target/peers`. All share one PyTorch.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::bench_training::torch_python;
+use crate::python::tools;
 use crate::run as call;
 
 /// Peers, and what to install for them.
@@ -16,17 +18,15 @@ const PEERS: [(&str, &str); 3] =
 
 /// Builds, installs, compares.
 pub fn run() -> Result<(), String> {
-    let root =
-        Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("xtask has no parent folder")?;
-    let mut build = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
-    build.args(["build", "--release", "--quiet", "-p", "fedcote-cli"]).current_dir(root);
-    call(&mut build)?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), PathBuf::from);
+    let (root, target) = (crate::root(), crate::target());
+    let build = ["build", "--release", "--quiet", "-p", "fedcote-cli"];
+    call(crate::cargo().args(build).current_dir(root))?;
     let folder = target.join("peers");
     let torch = torch_python(root)?;
     let mut compare = Command::new(&torch);
     compare.arg(root.join("bench/peers/compare.py"));
     compare.arg(target.join("release/fedcote")).arg(&folder);
+    compare.arg(format!("fedcote={}", engine(root, &target, &folder, &torch)?.display()));
     compare.arg(format!("pytorch={}", torch.display()));
     for (name, package) in PEERS {
         match environment(&folder.join(name), &torch, package) {
@@ -35,6 +35,17 @@ pub fn run() -> Result<(), String> {
         }
     }
     call(&mut compare)
+}
+
+/// A Python with the wheel of these sources.
+fn engine(root: &Path, target: &Path, folder: &Path, torch: &Path) -> Result<PathBuf, String> {
+    let place = target.join("python");
+    let wheel = tools(&place)?.wheel(root, &place)?;
+    let python = environment(&folder.join("fedcote"), torch, &wheel)?;
+    // The version is the same whatever was changed.
+    let again = ["-m", "pip", "install", "--quiet", "--force-reinstall", "--no-deps", &wheel];
+    call(Command::new(&python).args(again))?;
+    Ok(python)
 }
 
 /// A Python with the package, and with the PyTorch of another one.

@@ -49,7 +49,7 @@ Benchmarks
   bench network        positions and outage of a million clients
   bench training       local training and evaluation, compared with PyTorch
   bench simulation     whole runs, compared with the same loop in PyTorch, and the cost per round by federation size
-  bench peers          whole federations, compared with PyTorch, Flower, FedLab and pfl-research
+  bench peers          whole federations, built in and as a PyTorch task, compared with PyTorch, Flower, FedLab and pfl-research
   bench page           the cost of ten browsers to a run, and the report of a large comparison
 ";
 

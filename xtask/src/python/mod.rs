@@ -196,7 +196,7 @@ const FLOWER: [&str; 16] = [
 const PYTHON: [&str; 4] = ["python/fedcote", "python/tests", "python/bench", "examples"];
 
 /// The environment that builds wheels.
-fn tools(folder: &Path) -> Result<Environment, String> {
+pub fn tools(folder: &Path) -> Result<Environment, String> {
     fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let tools = Environment::new(folder, "tools")?;
     // Zig links against the symbols of an older glibc than the one that is here.
