@@ -85,7 +85,7 @@ def main():
     sides = dict(one.split("=", 1) for one in pythons)
     folder = Path(folder)
     images = folder / "mnist"
-    export = [program, "data", "export", "mnist", "--into", images]
+    export = [program, "data", "export", "mnist", "--into", images, "--force"]
     subprocess.run(export, check=True, stdout=subprocess.DEVNULL)
     for name, scenario, numbers in SETTINGS:
         print(f"{name} …", file=sys.stderr)
