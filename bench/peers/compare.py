@@ -60,8 +60,6 @@ def measure(command):
     if child.returncode != 0:
         sys.exit(f"{words} ended with {child.returncode}\n{text[-2000:]}")
     processor = usage.ru_utime + usage.ru_stime
-    what = f"{Path(words[0]).name} {Path(words[1]).name}"
-    print(f"{what}: {clock:.1f} s, {processor:.1f} s of processor", file=sys.stderr)
     return text, processor, clock, usage.ru_maxrss / 1e3
 
 
@@ -80,6 +78,25 @@ def lines(*paths):
     return count
 
 
+def runs(program, folder, images, sides, scenario, numbers, seed):
+    """Name, files of code, version of each side, and its run: accuracy, costs, seconds without imports."""
+    network = measure([program, "network", scenario, "--seed", seed, "--json"])[0]
+    failure = [client["failure"] for client in json.loads(network)["clients"]]
+    setting = folder / "setting.json"
+    setting.write_text(json.dumps({**numbers, "failure": failure, "scenario": str(scenario)}))
+    run = [program, "run", scenario, "--seeds", seed, "--threads", 1, "--json"]
+    text, *cost = measure([*run, "--out", folder / f"run-{time.time_ns()}"])
+    result = json.loads(text)
+    accuracy = result["schemes"][0]["tail_accuracy"]["mean"]
+    yield "**FedCote**", [scenario], result["version"], (accuracy, *cost, cost[1])
+    for side, python in sides.items():
+        script = HERE / f"with_{side}.py"
+        text, *cost = measure([python, script, setting, images, seed])
+        result = json.loads(text.strip().splitlines()[-1])
+        code = [script, scenario if side == "fedcote" else HERE / "task.py"]
+        yield NAMES[side], code, result["version"], (result["accuracy"], *cost, result["seconds"])
+
+
 def main():
     program, folder, *pythons = sys.argv[1:]
     sides = dict(one.split("=", 1) for one in pythons)
@@ -89,37 +106,21 @@ def main():
     subprocess.run(export, check=True, stdout=subprocess.DEVNULL)
     for name, scenario, numbers in SETTINGS:
         print(f"{name} …", file=sys.stderr)
-        # For each side its lines, and its runs: accuracy, costs, seconds without imports.
-        size, found, versions = {"**FedCote**": lines(scenario)}, {"**FedCote**": []}, {}
+        size, versions, found = {}, {}, {}
         for seed in range(1, REPEATS + 1):
-            network = measure([program, "network", scenario, "--seed", seed, "--json"])[0]
-            failure = [client["failure"] for client in json.loads(network)["clients"]]
-            setting = folder / "setting.json"
-            values = {**numbers, "failure": failure, "scenario": str(scenario)}
-            setting.write_text(json.dumps(values))
-            out = folder / f"run-{time.time_ns()}"
-            run = [program, "run", scenario, "--seeds", seed, "--threads", 1, "--json"]
-            text, *cost = measure([*run, "--out", out])
-            result = json.loads(text)
-            accuracy = result["schemes"][0]["tail_accuracy"]["mean"]
-            found["**FedCote**"].append((accuracy, *cost, cost[1]))
-            versions["**FedCote**"] = result["version"]
-            for side, python in sides.items():
-                script = HERE / f"with_{side}.py"
-                text, *cost = measure([python, script, setting, images, seed])
-                result = json.loads(text.strip().splitlines()[-1])
-                title = NAMES[side]
-                size[title] = lines(script, scenario if side == "fedcote" else HERE / "task.py")
-                run = (result["accuracy"], *cost, result["seconds"])
+            given = (program, folder, images, sides, scenario, numbers, seed)
+            for title, code, version, run in runs(*given):
+                size[title], versions[title] = lines(*code), version
                 found.setdefault(title, []).append(run)
-                versions[title] = result["version"]
+                said = f"{100 * run[0]:.2f} %, {run[1]:.2f} s of processor, {run[2]:.2f} s"
+                print(f"{title}, seed {seed}: {said}", file=sys.stderr)
         table(name, size, found, versions)
 
 
 def table(name, size, found, versions):
     print(f"\n## {name}\n")
     print(f"One thread; best of {REPEATS} in turn; accuracy is mean ± deviation over the seeds.")
-    print(f"{', '.join(f'{side} {version}' for side, version in versions.items())}.\n")
+    print(f"{'; '.join(f'{side}: {version}' for side, version in versions.items())}.\n")
     print(
         "| | s of processor | times ours | s on the clock | times ours | without imports | peak MB "
         "| lines | accuracy % |"
