@@ -138,10 +138,10 @@ impl Status {
         Self { state, own, message }
     }
 
-    /// The same of a run folder whose summary is not as it was written.
-    pub fn altered(self) -> Self {
-        let reason = "summary.json is damaged or was altered: its checksum does not match.";
-        let message = self.message.or_else(|| Some(reason.to_owned()));
+    /// The same of a run folder, or a sweep, of which these summaries are not as they were written.
+    pub fn altered(self, summaries: &str) -> Self {
+        let reason = || format!("{summaries}: damaged or altered, the checksum does not match.");
+        let message = self.message.or_else(|| Some(reason()));
         Self {
             state: if self.state == "finished" { "damaged" } else { self.state },
             message,
@@ -227,7 +227,11 @@ pub fn is_altered(root: &Root, run: &Path) -> bool {
 /// The best scheme and the time, by `summary.json`; nothing if that is not as it was written.
 fn outcome(root: &Root, run: &Path) -> Option<(Option<Best>, Option<f64>)> {
     let path = run.join("summary.json");
-    let Some(text) = root.read(&path, MOST_SUMMARY) else { return Some((None, None)) };
+    let Some(text) = root.read(&path, MOST_SUMMARY) else {
+        // One that is there, and short enough, is not text.
+        let whole = |data: fs::Metadata| data.is_file() && data.len() <= MOST_SUMMARY;
+        return (!fs::symlink_metadata(&path).is_ok_and(whole)).then_some((None, None));
+    };
     let summary = folder::parse_summary(&path, text.as_bytes()).ok()?;
     let competing = summary.schemes.iter().filter(|scheme| !scheme.reference);
     let accuracies = competing.filter_map(|scheme| Some((scheme, scheme.test_accuracy?)));
@@ -267,7 +271,7 @@ fn one(root: &Root, name: &str, children: &Children) -> Option<Listed> {
     let status = Status::of(name, Lock::is_taken(&run), &far.states, children);
     let (status, (best, seconds)) = match outcome(root, &run) {
         Some(outcome) => (status, outcome),
-        None => (status.altered(), (None, None)),
+        None => (status.altered("summary.json"), (None, None)),
     };
     let changed = listed.begun.max(far.changed);
     let Far { done, total, .. } = far;
@@ -278,17 +282,19 @@ fn swept(root: &Root, name: &str, sweep: &Path, children: &Children) -> Listed {
     let mut listed = Listed::unreadable(name, sweep);
     let Ok((scenario, points)) = sweeps::points(root, sweep) else { return listed };
     let mut states = Vec::new();
-    let (mut seconds, mut altered) = (0.0, false);
+    let (mut seconds, mut altered) = (0.0, Vec::new());
     for (point, far) in scenario.sweep.points.iter().zip(points) {
         (listed.done, listed.total) = (listed.done + far.done, listed.total + far.total);
         listed.changed = listed.changed.max(far.changed);
         states.extend(far.states);
         let outcome = outcome(root, &sweep.join(&point.name));
-        altered |= outcome.is_none();
+        if outcome.is_none() {
+            altered.push(format!("{}/summary.json", point.name));
+        }
         seconds += outcome.and_then(|(_, seconds)| seconds).unwrap_or(0.0);
     }
     let status = Status::of(name, Lock::is_taken(sweep), &states, children);
-    listed.status = if altered { status.altered() } else { status };
+    listed.status = if altered.is_empty() { status } else { status.altered(&altered.join(", ")) };
     listed.seconds = Some(seconds).filter(|seconds| *seconds > 0.0);
     let keys = scenario.sweep.axes.iter().map(|axis| axis.key.clone()).collect();
     listed.sweep = Some((keys, scenario.sweep.points.len()));

@@ -115,7 +115,8 @@ pub fn get(
     let status = Status::of(name, Lock::is_taken(sweep), &states, children);
     // A run that is damaged costs the numbers, not the page.
     let Known { summary, figures, altered } = sweeps.find(root, sweep, &scenario, &far);
-    let status = if altered.is_empty() { status } else { status.altered() };
+    let files: Vec<String> = altered.iter().map(|name| format!("{name}/summary.json")).collect();
+    let status = if files.is_empty() { status } else { status.altered(&files.join(", ")) };
     let problem = summary.as_ref().err().map(|refusal| &refusal.reason);
     let none = SweepSummary::default();
     let summary = summary.as_ref().unwrap_or(&none);
@@ -125,7 +126,8 @@ pub fn get(
         let own = format!("{name}/{}", point.name);
         let path = sweep.join(&point.name);
         let status = Status::of(&own, Lock::is_taken(&path), &far.states, children);
-        let status = if altered.contains(&point.name) { status.altered() } else { status };
+        let status =
+            if altered.contains(&point.name) { status.altered("summary.json") } else { status };
         let words = point.settings.iter().map(|(key, value)| {
             (key.clone(), json!(value.as_str().map_or_else(|| value.to_string(), str::to_owned)))
         });
@@ -217,10 +219,13 @@ mod tests {
         assert_eq!(told["status"]["message"], Value::Null, "{told}");
         let point = told["points"][1]["name"].as_str().unwrap();
         fs::create_dir(sweep.join(point)).unwrap();
-        let altered = "{\"schemes\": [],\n  \"checksum\": \"0123456789abcdef\"\n}";
-        fs::write(sweep.join(point).join("summary.json"), altered).unwrap();
-        let told = get(&root, &sweep, "swept", &children, &mut Sweeps::default()).unwrap();
-        let message = told["status"]["message"].as_str().unwrap();
-        assert!(message.starts_with("summary.json is damaged or was altered"), "{told}");
+        let altered = b"{\"schemes\": [],\n  \"checksum\": \"0123456789abcdef\"\n}".as_slice();
+        // The second is no text at all, and used to pass as none.
+        for damage in [altered, b"{\"schemes\": [\xff]}".as_slice()] {
+            fs::write(sweep.join(point).join("summary.json"), damage).unwrap();
+            let told = get(&root, &sweep, "swept", &children, &mut Sweeps::default()).unwrap();
+            let message = told["status"]["message"].as_str().unwrap();
+            assert!(message.starts_with(&format!("{point}/summary.json: damaged")), "{told}");
+        }
     }
 }

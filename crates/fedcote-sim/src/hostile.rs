@@ -69,7 +69,7 @@ impl Hostile {
             let mut stream = Key::new(seed, Purpose::Hostile).stream();
             index::sample(&mut stream, clients, count).into_iter().map(|at| at as u32).collect()
         } else {
-            self.clients.iter().map(|client| client - 1).collect()
+            self.clients.iter().filter_map(|client| client.checked_sub(1)).collect()
         };
         members.sort_unstable();
         members.dedup();

@@ -96,7 +96,10 @@ fn sensitivity_of(scheme: &str, round: u32) {
     let length = distance(&noise, &vec![0.0; noise.len()]);
     let (other, _) = release(0.02, "");
     let sensitivity = distance(&honest, &other) / (0.01 * length);
-    assert!(sensitivity > 0.0 && sensitivity <= 0.05 * 1.0001, "{scheme}: {sensitivity}");
+    assert!(
+        sensitivity > 0.0 && sensitivity <= 0.05 * 1.0001,
+        "{scheme}, round {round}: {sensitivity}"
+    );
     let mut moved = Vec::new();
     for (hostile, times) in [
         ("kind = \"scaled\"\nfactor = 1e9\n", 2.0),
@@ -113,7 +116,7 @@ fn sensitivity_of(scheme: &str, round: u32) {
             "{scheme}, round {round}: {moved:?} {sensitivity}"
         );
     }
-    assert!(moved[1] > 0.0 && moved[2] > 0.0, "{scheme}: {moved:?}");
+    assert!(moved[1] > 0.0 && moved[2] > 0.0, "{scheme}, round {round}: {moved:?}");
 }
 
 #[test]

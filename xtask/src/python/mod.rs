@@ -70,10 +70,14 @@ pub fn run() -> Result<(), String> {
     );
     std::thread::scope(|scope| {
         let real = scope.spawn(|| real_federations(root, &newest, &wheel));
-        let others = without_services(root, &folder, &wheel);
+        let others = others(root, &folder, &wheel);
         let real = real.join().unwrap_or_else(|_| Err("the real federations panicked".into()));
-        println!("{}", fs::read_to_string(folder.join("flower-newest.log")).unwrap_or_default());
-        others.and(real)
+        let log = fs::read(folder.join("flower-newest.log")).unwrap_or_default();
+        println!("{}", String::from_utf8_lossy(&log));
+        match (others, real) {
+            (Err(one), Err(two)) => Err(format!("{one}\n{two}")),
+            (others, real) => others.and(real),
+        }
     })
 }
 
@@ -87,8 +91,8 @@ fn real_federations(root: &Path, newest: &Environment, wheel: &str) -> Result<()
     newest.pytest(root, &FLOWER, &[("FEDCOTE_REAL_FEDERATION", OsStr::new("1"))])
 }
 
-/// All that needs no services: without Flower, with the oldest one, with Ray.
-fn without_services(root: &Path, folder: &Path, wheel: &str) -> Result<(), String> {
+/// All else: without Flower, with the oldest one, with Ray.
+fn others(root: &Path, folder: &Path, wheel: &str) -> Result<(), String> {
     let plain = Environment::fresh(folder, "plain")?;
     let wanted = [
         "pytest",

@@ -106,7 +106,7 @@ fn a_run_is_started_watched_stopped_resumed_and_scrubbed() {
         clients
     };
     // One question for all marks: the map of another run may be replaced between two of them.
-    browser.wait("document.getElementById('map').dataset.round === '2'");
+    browser.wait("document.getElementById('map').dataset.round === '2' && document.querySelectorAll('#map [data-fate]').length === 20");
     let marks = browser.eval(
         "[...document.querySelectorAll('#map [data-fate]')].map((mark) => [Number(mark.dataset.client), mark.dataset.fate])",
     );

@@ -18,6 +18,9 @@ fn the_schema_is_up_to_date() {
         let property = |Entry { name, kind, about }: Entry| {
             let mut value = of(&kind);
             let (about, _) = apart(&about);
+            if about.contains("counted from 1") {
+                value["items"]["minimum"] = json!(1);
+            }
             value["description"] = json!(about);
             let default = defaults.get(&(section.table.to_owned(), name.clone()));
             if let Some(default) = default.and_then(|text| default_of(text)) {

@@ -82,11 +82,14 @@ export function latest(work) {
     next = values;
     if (busy) return;
     busy = true;
-    while (next) {
-      const now = next;
-      next = null;
-      await work(...now);
+    try {
+      while (next) {
+        const now = next;
+        next = null;
+        await work(...now);
+      }
+    } finally {
+      busy = false;
     }
-    busy = false;
   };
 }

@@ -188,7 +188,11 @@ function round() {
   find("map").dataset.round = placing ? "" : (now?.round ?? "");
   find("map").setAttribute("aria-busy", String(Boolean(placing)));
   if (every > 2000) return void map.drawMany(every, clients, drawn, arrived, told);
-  if (!clients) return void map.clear();
+  if (!clients) {
+    // What was laid out is gone: the run that it was of is placed again when it is looked at again.
+    view.placed = null;
+    return void map.clear();
+  }
   if (placing) return void place();
   if (view.plan?.walks) walk();
   map.draw(view.places, drawn, arrived, told);
@@ -196,7 +200,9 @@ function round() {
 
 /** Fetches cell, stations and places when another run is looked at. */
 const place = latest(async () => {
-  const wanted = key();
+  // Asked for again while it was on its way.
+  if (view.placed === key()) return;
+  const [wanted, begun] = [key(), resets];
   const seed = view.seed;
   try {
     view.plan = await ask(`${base}/map?seed=${seed}`);
@@ -205,7 +211,7 @@ const place = latest(async () => {
     [view.plan, view.places] = [null, []];
   }
   const clients = state.runs.get(wanted)?.clients?.clients;
-  if (wanted !== key() || !clients) return;
+  if (wanted !== key() || begun !== resets || !clients) return draw();
   view.placed = wanted;
   view.at = shown();
   map.layOut(view.plan, clients);
@@ -287,6 +293,8 @@ const draw = coalesced(() => {
 
 let source = null;
 let last = "";
+/** How often the server began anew. */
+let resets = 0;
 
 /** Listens to the run, from the last event that was seen. */
 function listen() {
@@ -296,7 +304,10 @@ function listen() {
   for (const kind of ["reset", "scenario", "status", "clients", "rounds", "cut", "diverged", "notice"]) {
     mine.addEventListener(kind, (event) => {
       if (event.lastEventId) last = event.lastEventId;
-      if (kind === "reset") view.placed = null;
+      if (kind === "reset") {
+        view.placed = null;
+        resets++;
+      }
       state.take(kind, JSON.parse(event.data));
       draw();
     });
