@@ -13,6 +13,7 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -50,15 +51,15 @@ def measure(command):
     """Standard output, seconds of processor, seconds on the clock, peak megabytes."""
     words = [str(word) for word in command]
     begun = time.perf_counter()
-    child = subprocess.Popen(
-        words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=ONE_THREAD
-    )
-    text = child.stdout.read().decode()
-    _, status, usage = os.wait4(child.pid, 0)
-    clock = time.perf_counter() - begun
-    child.returncode = os.waitstatus_to_exitcode(status)
-    if child.returncode != 0:
-        sys.exit(f"{words} ended with {child.returncode}\n{text[-2000:]}")
+    with tempfile.TemporaryFile("w+") as told:
+        child = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=told, env=ONE_THREAD)
+        text = child.stdout.read().decode()
+        _, status, usage = os.wait4(child.pid, 0)
+        clock = time.perf_counter() - begun
+        child.returncode = os.waitstatus_to_exitcode(status)
+        if child.returncode != 0:
+            told.seek(0)
+            sys.exit(f"{words} ended with {child.returncode}\n{told.read()[-4000:]}")
     processor = usage.ru_utime + usage.ru_stime
     return text, processor, clock, usage.ru_maxrss / 1e3
 

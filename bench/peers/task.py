@@ -47,7 +47,8 @@ class Task:
     def load(self, folder, part):
         images = read_idx(f"{folder}/{part}-images-idx3-ubyte").reshape(-1, 784)
         inputs = (torch.from_numpy(images.astype(np.float32)) / 255 - 0.1307) / 0.3081
-        return inputs, torch.from_numpy(read_idx(f"{folder}/{part}-labels-idx1-ubyte").astype(np.int64))
+        labels = read_idx(f"{folder}/{part}-labels-idx1-ubyte").astype(np.int64)
+        return inputs, torch.from_numpy(labels)
 
     def partition(self):
         """Shards of one label, two a client; or blocks of clients that share two labels."""
@@ -81,7 +82,7 @@ class Task:
         """The network of the setting."""
         sizes = [784, *self.hidden, 10]
         layers = []
-        for before, after in zip(sizes, sizes[1:]):
+        for before, after in zip(sizes, sizes[1:], strict=False):
             layers += [nn.Linear(before, after), nn.ReLU()]
         return nn.Sequential(*layers[:-1])
 
@@ -104,5 +105,5 @@ class Task:
     def finish(self, version):
         """Prints the result: accuracy over the last fifth of the rounds, and seconds after the imports."""
         last = self.accuracies[-max(1, min(100, self.rounds // 5) // self.evaluate_every) :]
-        seconds = time.perf_counter() - self.begun
-        print(json.dumps({"accuracy": sum(last) / len(last), "seconds": seconds, "version": version}))
+        accuracy, seconds = sum(last) / len(last), time.perf_counter() - self.begun
+        print(json.dumps({"accuracy": accuracy, "seconds": seconds, "version": version}))

@@ -15,7 +15,8 @@ from flwr.supercore.task_identity import TaskIdentity
 
 from task import Task
 
-TaskIdentity.run_id = TaskIdentity.node_id = TaskIdentity.task_id = 1  # messages are made only inside a run
+# Messages are made only inside a run.
+TaskIdentity.run_id = TaskIdentity.node_id = TaskIdentity.task_id = 1
 logging.getLogger("flwr").setLevel(logging.ERROR)
 
 task = Task()
@@ -28,7 +29,8 @@ def train(message, context):
     local.load_state_dict(message.content["arrays"].to_torch_state_dict())
     config = message.content["config"]
     task.train(local, config["client"])
-    content = {"arrays": ArrayRecord(local.state_dict()), "metrics": MetricRecord({"copies": config["copies"]})}
+    metrics = MetricRecord({"copies": config["copies"]})
+    content = {"arrays": ArrayRecord(local.state_dict()), "metrics": metrics}
     return Message(RecordDict(content), reply_to=message)
 
 
@@ -36,14 +38,10 @@ class Drawn(FedAvg):
     """FedAvg with draws with replacement, by weight, and uploads that fail: Flower samples neither."""
 
     def configure_train(self, server_round, arrays, config, grid):
-        return [
-            Message(
-                RecordDict({"arrays": arrays, "config": ConfigRecord({"client": client, "copies": copies})}),
-                dst_node_id=client + 1,
-                message_type="train",
-            )
-            for client, copies in task.arrivals().items()
-        ]
+        for client, copies in task.arrivals().items():
+            each = ConfigRecord({"client": client, "copies": copies})
+            content = RecordDict({"arrays": arrays, "config": each})
+            yield Message(content, dst_node_id=client + 1, message_type="train")
 
 
 class InProcess(Grid):

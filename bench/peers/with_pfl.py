@@ -35,8 +35,9 @@ class Cohorts(FederatedDatasetBase):
 
     def get_cohort(self, cohort_size):
         for client, copies in self.task.arrivals().items():
-            inputs, labels = zip(*self.task.batches(client))
-            yield PyTorchTensorDataset([torch.cat(inputs), torch.cat(labels)], user_id=str(copies)), 0
+            inputs, labels = zip(*self.task.batches(client), strict=True)
+            tensors = [torch.cat(inputs), torch.cat(labels)]
+            yield PyTorchTensorDataset(tensors, user_id=str(copies)), 0
 
 
 class WeightByCopies(WeightingStrategy):
@@ -64,6 +65,9 @@ def main():
     network.loss = lambda inputs, labels, **_: functional.cross_entropy(network(inputs), labels)
     network.metrics = lambda inputs, labels, **_: {}
     model = PyTorchModel(network, torch.optim.SGD, torch.optim.SGD(network.parameters(), lr=1.0))
+    training = NNTrainHyperParams(
+        local_num_epochs=1, local_learning_rate=task.rate, local_batch_size=task.batch
+    )
     FederatedAveraging().run(
         NNAlgorithmParams(
             central_num_iterations=task.rounds,
@@ -73,7 +77,7 @@ def main():
         ),
         SimulatedBackend(Cohorts(task), Cohorts(task), [WeightByCopies()]),
         model,
-        NNTrainHyperParams(local_num_epochs=1, local_learning_rate=task.rate, local_batch_size=task.batch),
+        training,
         NNEvalHyperParams(local_batch_size=None),
         [Evaluation(task)],
     )

@@ -89,7 +89,7 @@ def evaluate():
                 F.cross_entropy(logits, here, reduction="sum").item()
                 (logits.argmax(1) == here).sum().item()
 
-    return min(shortest(2, lambda: run(chunk)) for chunk in (1000, 10000))
+    return min(shortest(2, lambda chunk=chunk: run(chunk)) for chunk in (1000, 10000))
 
 
 def gemm():

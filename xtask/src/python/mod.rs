@@ -197,7 +197,7 @@ const FLOWER: [&str; 16] = [
 ];
 
 /// Python sources, for ruff.
-const PYTHON: [&str; 4] = ["python/fedcote", "python/tests", "python/bench", "examples"];
+const PYTHON: [&str; 5] = ["python/fedcote", "python/tests", "python/bench", "examples", "bench"];
 
 /// The environment that builds wheels.
 pub fn tools(folder: &Path) -> Result<Environment, String> {
