@@ -31,17 +31,22 @@ def seeded(seed: int, device: torch.device) -> Iterator[None]:
     python, numpy = random.getstate(), np.random.get_state()
     try:
         with torch.random.fork_rng(devices=devices):
-            if device.type == "cpu":
-                # `torch.manual_seed` notes the caller's stack for a GPU that may come, which takes as long as a small step.
-                torch.default_generator.manual_seed(seed)
-            else:
-                torch.manual_seed(seed)
-            random.seed(seed)
-            np.random.seed(seed % 2**32)
+            begin(seed, device)
             yield
     finally:
         random.setstate(python)
         np.random.set_state(numpy)
+
+
+def begin(seed: int, device: torch.device) -> None:
+    """The random numbers of PyTorch, NumPy and Python begin with this seed."""
+    if device.type == "cpu":
+        # `torch.manual_seed` notes the caller's stack for a GPU that may come, which takes as long as a small step.
+        torch.default_generator.manual_seed(seed)
+    else:
+        torch.manual_seed(seed)
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
 
 
 class Data:
@@ -84,11 +89,13 @@ class Data:
 
     def batch(self, positions: NDArray[np.int64]) -> tuple[Any, Any]:
         """Inputs and targets of these samples, in their shape: clients × samples, or samples."""
-        if self.tensors is not None:
-            index = torch.as_tensor(positions, device=self.device)
-            return self.tensors[0][index], self.tensors[1][index]
-        inputs, targets = self._fetch(positions.reshape(-1))
         shape = positions.shape
+        if self.tensors is not None:
+            index = torch.as_tensor(positions.reshape(-1), device=self.device)
+            # Three times as fast as `tensor[index]`, which matters in a small step.
+            inputs, targets = (tensor.index_select(0, index) for tensor in self.tensors)
+        else:
+            inputs, targets = self._fetch(positions.reshape(-1))
 
         def place(tensor: torch.Tensor) -> torch.Tensor:
             tensor = tensor.to(self.device)

@@ -140,7 +140,8 @@ def test_clients_of_few_samples_are_grouped():
 
 def test_auto_falls_back_where_batching_is_impossible(caplog):
     with caplog.at_level(logging.INFO, logger="fedcote"):
-        automatic = make(Branching, batched="auto")
+        automatic = make(Branching)
+        automatic._batched = "auto"  # as on a GPU
         start = automatic.initial(1)
         jobs = [job(at) for at in range(3)]
         found = automatic.train_many(start, jobs)
@@ -152,8 +153,16 @@ def test_auto_falls_back_where_batching_is_impossible(caplog):
         make(Branching, batched=True).train_many(start, jobs)
 
 
-def test_convolutions_are_not_batched_on_a_cpu():
-    assert make(convolutional)._batched is False and make(mlp)._batched == "auto"
+def test_on_a_cpu_clients_train_one_by_one_so_that_bits_are_those_of_other_machines():
+    assert not make(mlp).batched and make(mlp, batched=True).batched
+    assert make(mlp, device="meta").batched
+    start, jobs = make(mlp).initial(1), [job(at) for at in range(4)]
+    for together, worker in zip(
+        make(mlp).train_many(start, jobs),
+        (make(mlp).train(start, one) for one in jobs),
+        strict=True,
+    ):
+        same(together, worker)
 
 
 def test_errors_of_the_model_are_raised_with_batching_too():
@@ -429,31 +438,34 @@ def test_every_scheme_learns_what_it_does_with_numpy(batched, tmp_path):
         np.testing.assert_allclose(found.rounds[name], wanted.rounds[name], atol=2e-5)
 
 
+@pytest.mark.parametrize("batched", [True, False])
 @pytest.mark.parametrize("model", [dropping, normalised])
-def test_an_interrupted_run_goes_on_to_the_bit(model, tmp_path):
+def test_an_interrupted_run_goes_on_to_the_bit(model, batched, tmp_path):
     schemes = ["fedavg", "fedprox", "scaffold", "fedcote-memory", "fedcote-control"]
     scenario = {
         "rounds": 7, "clients": 4, "selected": 3, "seeds": [1], "schemes": schemes, "checkpoint_every": 2,
         "training": {"local_steps": [2, 3], "batch": 8, "rate": 0.1},
         "network": {"kind": "fixed", "failure": [0.1, 0.2, 0.3, 0.4]},
     }  # fmt: skip
-    fedcote.simulate(scenario, task=make(model), out=tmp_path / "whole")
-    fails = make(model)
-    trained = fails.train_many
+    fedcote.simulate(scenario, task=make(model, batched=batched), out=tmp_path / "whole")
+    fails = make(model, batched=batched)
+    called = "train_many" if batched else "train"
+    trained = getattr(fails, called)
 
-    def train_many(given, jobs):
-        if jobs[0].round == 5:
+    def train(given, jobs):
+        if (jobs[0] if batched else jobs).round == 5:
             raise KeyError("stop")
         return trained(given, jobs)
 
-    fails.train_many = train_many
+    setattr(fails, called, train)
     with pytest.raises(fedcote.TaskError):
         fedcote.simulate(scenario, task=fails, out=tmp_path / "parts")
-    with pytest.raises(ValueError):  # another task
-        fedcote.simulate(
-            scenario, task=make(model, momentum=0.5), out=tmp_path / "parts", resume=True
-        )
-    fedcote.simulate(scenario, task=make(model), out=tmp_path / "parts", resume=True)
+    for other in ({"momentum": 0.5}, {"batched": not batched}):
+        with pytest.raises(ValueError):  # another task
+            task = make(model, **{"batched": batched, **other})
+            fedcote.simulate(scenario, task=task, out=tmp_path / "parts", resume=True)
+    task = make(model, batched=batched)
+    fedcote.simulate(scenario, task=task, out=tmp_path / "parts", resume=True)
     for scheme in schemes:
         one, two = (
             (tmp_path / part / scheme / "1/model.safetensors").read_bytes()
