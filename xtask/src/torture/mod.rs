@@ -52,7 +52,9 @@ pub fn build() -> Result<PathBuf, String> {
     if let Some(program) = std::env::var_os("FEDCOTE_TORTURE_PROGRAM") {
         return Ok(program.into());
     }
-    let build = ["build", "--quiet", "--workspace", "--bin", "fedcote"];
+    // With an example, which like tests has dependencies for development: without any, others have other features, and would
+    // be built a second time.
+    let build = ["build", "--quiet", "--workspace", "--bin", "fedcote", "--example", "draws"];
     crate::run(crate::cargo().args(build).current_dir(crate::root()))?;
     Ok(crate::target().join("debug/fedcote"))
 }
