@@ -132,21 +132,27 @@ class Federation:
         if settings:
             flwr += ["--run-config", settings]
         run = str(self._ask(flwr)["run-id"])
-        if stream:
-            log = subprocess.Popen(["flwr", "log", run, "local", "--stream"], env=self.environment)
-            self.processes.append(log)
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
-            time.sleep(2)
-            if until():
-                return "abandoned"
+            # The log ends with the run. Asking for its state again and again would keep a core busy.
+            shown = None if stream else subprocess.DEVNULL
+            log = subprocess.Popen(
+                ["flwr", "log", run, "local", "--stream"],
+                env=self.environment,
+                stdout=shown,
+                stderr=shown,
+            )
+            self.processes.append(log)
+            while log.poll() is None and time.monotonic() < deadline:
+                time.sleep(0.5)
+                if until():
+                    log.terminate()
+                    return "abandoned"
             listed = self._ask(["flwr", "list", "local", "--format", "json"])["runs"]
             status: str = next(one["status"] for one in listed if str(one["run-id"]) == run)
             if status.startswith("finished"):
-                if stream:
-                    with contextlib.suppress(subprocess.TimeoutExpired):
-                        log.wait(10)  # the last lines
                 return status
+            time.sleep(1)
         raise TimeoutError(f"run {run} did not end within {seconds} s")
 
     def _ask(self, command: list[str]) -> dict[str, Any]:

@@ -14,48 +14,19 @@ import statistics
 import sys
 from pathlib import Path
 
-import tomllib
-
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples/flower"
 sys.path[:0] = [str(EXAMPLE), str(Path(__file__).resolve().parents[1] / "tests")]
 
-import fake_grid  # noqa: E402
-from app import client, task  # noqa: E402
+from app import task  # noqa: E402
 from app.server import AGGREGATIONS, strategy_named  # noqa: E402
-from flwr.app import ArrayRecord, Context, Error, Message, MetricRecord, RecordDict  # noqa: E402
+from example_grid import ExampleGrid, settings  # noqa: E402
+from flwr.app import ArrayRecord, MetricRecord  # noqa: E402
 
 import fedcote  # noqa: E402
 
 
-class InProcess(fake_grid.FakeGrid):
-    """Hands messages to the example's ClientApp."""
-
-    def __init__(self, clients, config):
-        super().__init__([[0]] * clients)
-        self.contexts = [
-            Context(
-                run_id=1,
-                node_id=node,
-                node_config={"partition-id": number, "num-partitions": clients},
-                state=RecordDict(),
-                run_config=config,
-            )
-            for number, node in enumerate(self.nodes)
-        ]
-
-    def _train(self, message, number):
-        try:
-            return client.app(message, self.contexts[number])
-        except ConnectionError as lost:
-            return Message(Error(2, str(lost)), reply_to=message)
-
-    _query = _train
-
-
 def main():
-    config = tomllib.loads((EXAMPLE / "pyproject.toml").read_text())["tool"]["flwr"]["app"][
-        "config"
-    ]
+    config = settings()
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -89,7 +60,7 @@ def main():
 
         strategy = strategy_named(name.split(",")[0], config)
         strategy.start(
-            InProcess(options.clients, config),
+            ExampleGrid(options.clients, config),
             ArrayRecord(task.initial_model(int(config["seed"]))),
             num_rounds=options.rounds,
             evaluate_fn=evaluate,
