@@ -1,6 +1,8 @@
 """What the engine costs around a PyTorch task, and all clients at once against one by one, on one thread.
 
-    python python/bench/torch_task.py [REPEATS]
+    python python/bench/torch_task.py [REPEATS [MODEL]]
+
+MODEL is MLP, of which five repeats take eight minutes, or CNN, of which they take an hour; without it, both.
 
 Seconds of processor. Beside every training of a simulation without evaluation a bare loop makes the same local steps on the
 same mini-batches, in turns, so that what else the machine does falls on both; of three turns the fastest counts. Corrections
@@ -22,7 +24,7 @@ import fedcote
 import fedcote.torch
 
 #: A simulation also begins and ends, some 12 ms: so many rounds as make that small.
-ROUNDS = {"MLP": 50, "CNN": 10}
+ROUNDS = {"MLP": 200, "CNN": 10}
 
 
 class Beside:
@@ -147,12 +149,15 @@ def together(name, make, data, repeats):
 
 def main():
     repeats = int(sys.argv[1]) if len(sys.argv) > 1 else 5
+    models = {"MLP": mlp, "CNN": cnn}
+    if len(sys.argv) > 2:
+        models = {sys.argv[2]: models[sys.argv[2]]}
     torch.set_num_threads(1)
     mnist = fedcote.mnist()
     data = mnist.train_images[:, None] / np.float32(255), mnist.train_labels
-    for name, make in (("MLP", mlp), ("CNN", cnn)):
+    for name, make in models.items():
         together(name, make, data, repeats)
-    for name, make in (("CNN", cnn), ("MLP", mlp)):
+    for name, make in models.items():
         for scheme in ("ideal", "fedcote-control"):
             overhead(name, make, data, repeats, scheme)
 
