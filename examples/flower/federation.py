@@ -135,7 +135,8 @@ class Federation:
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             # The log ends with the run. Asking for its state again and again would keep a core busy.
-            shown = None if stream else subprocess.DEVNULL
+            # It begins at the beginning: once is enough.
+            shown, stream = None if stream else subprocess.DEVNULL, False
             log = subprocess.Popen(
                 ["flwr", "log", run, "local", "--stream"],
                 env=self.environment,

@@ -304,6 +304,11 @@ def simulate(
         raise ValueError('address, cpus_per_run, rounds_per_task and workers belong to on="ray"')
     if workers is not None and (tasks is None or rounds_per_task is not None or workers < 1):
         raise ValueError("workers: 1 or more, for a task of your own, without rounds_per_task")
+    if workers is not None and getattr(task, "batched", False):
+        raise ValueError(
+            "workers: they train clients one by one, with other bits than this task, which trains "
+            "those of a round at once; make it with batched=False"
+        )
     planned = _fedcote.planned(name, text, changes)
     cluster, crew = None, None
     if workers is not None and tasks is not None:

@@ -31,22 +31,17 @@ def seeded(seed: int, device: torch.device) -> Iterator[None]:
     python, numpy = random.getstate(), np.random.get_state()
     try:
         with torch.random.fork_rng(devices=devices):
-            begin(seed, device)
+            if device.type == "cpu":
+                # `torch.manual_seed` notes the caller's stack for a GPU that may come, which takes as long as a small step.
+                torch.default_generator.manual_seed(seed)
+            else:
+                torch.manual_seed(seed)
+            random.seed(seed)
+            np.random.seed(seed % 2**32)
             yield
     finally:
         random.setstate(python)
         np.random.set_state(numpy)
-
-
-def begin(seed: int, device: torch.device) -> None:
-    """The random numbers of PyTorch, NumPy and Python begin with this seed."""
-    if device.type == "cpu":
-        # `torch.manual_seed` notes the caller's stack for a GPU that may come, which takes as long as a small step.
-        torch.default_generator.manual_seed(seed)
-    else:
-        torch.manual_seed(seed)
-    random.seed(seed)
-    np.random.seed(seed % 2**32)
 
 
 class Data:

@@ -31,7 +31,7 @@ from torch import nn
 from ._data import Partition
 from ._data import partition as divide
 from ._task import Job
-from ._torch_data import Collate, Data, begin, classes, seeded
+from ._torch_data import Collate, Data, classes, seeded
 from ._torch_local import Arrays, Local, Score, arrays, exchanged
 
 __all__ = ["Task", "accuracy"]
@@ -211,16 +211,10 @@ class Task:
             size = min(job.batch, len(self._local.samples[job.client]))
             groups.setdefault((job.steps, size, job.rate, job.proximal), []).append(at)
         done: dict[int, Arrays] = {}
-        # Random numbers of others are put away once: for NumPy's that takes 80 µs.
-        with self._computing(0):
-            for group in groups.values():
-                if self._batched and len(group) > 1:
-                    done.update(self._together(model, jobs, group))
-            for at, job in enumerate(jobs):
-                if at not in done:
-                    begin(job.seed, self.device)
-                    done[at] = arrays(self._local.one(model, job))
-        return [done[at] for at in range(len(jobs))]
+        for group in groups.values():
+            if self._batched and len(group) > 1:
+                done.update(self._together(model, jobs, group))
+        return [done[at] if at in done else self.train(model, job) for at, job in enumerate(jobs)]
 
     def evaluate(self, model: Any) -> dict[str, float]:
         """Metrics and loss on the test data."""

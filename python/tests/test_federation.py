@@ -18,14 +18,9 @@ if not os.environ.get("FEDCOTE_REAL_FEDERATION"):
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "flower"
 sys.path.insert(0, str(EXAMPLE))
 
-from app import task  # noqa: E402
-from app.server import strategy_named  # noqa: E402
-from example_grid import ExampleGrid, settings  # noqa: E402
 from fake_grid import FakeGrid, initial  # noqa: E402
 from federation import Federation  # noqa: E402
-from flwr.app import ArrayRecord, MetricRecord  # noqa: E402
 
-import fedcote  # noqa: E402
 from fedcote import Network, Selector  # noqa: E402
 from fedcote.flower import FedCote  # noqa: E402
 
@@ -53,40 +48,17 @@ def logs(folder):
 def test_the_example_as_it_is(federation, folder):
     result = folder / "example.json"
     config = {
-        "num-server-rounds": 2, "local-steps": 20, "rate": 0.1, "result-file": str(result),
+        "num-server-rounds": 2, "local-steps": 20, "rate": 0.1, "result-file": str(result), "seed": 6,
     }  # fmt: skip
     assert federation.run(EXAMPLE, config) == "finished:completed", logs(folder)
     result = json.loads(result.read_text())
     for name in ("fedavg", "fedcote-memory", "fedcote-control"):
         accuracy = result[name]["accuracy"]
         assert accuracy["2"] > accuracy["0"] + 0.1, (name, accuracy)
-    last = result["fedcote-control"]["history"][-1]
+    # With this seed client 2 is heard in the first round and lost in the second.
+    first, last = result["fedcote-control"]["history"]
+    assert "2" in first["arrived"] and list(last["failed"]) == ["2"], (first, last)
     assert last["arrived"] and last["corrected"] == last["arrived"], last
-
-
-def test_control_needs_fewer_rounds_than_memory():
-    """Every upload fails three times out of ten; control has 8 rounds for what memory does in 12.
-
-    In one process: with real ones each message costs seconds. It takes 7 with each of the seeds 1 to 5
-    (python/bench/example.py).
-    """
-    config = settings() | {"failure-rates": "0.3", "local-steps": 20, "rate": 0.05}
-    data = fedcote.mnist()
-    best = {}
-    for name, rounds in (("fedcote-memory", 12), ("fedcote-control", 8)):
-        accuracies = []
-
-        def evaluate(round_, arrays, found=accuracies):
-            model = arrays.to_numpy_ndarrays()
-            found.append(task.accuracy(model, data.test_images, data.test_labels))
-            return MetricRecord({})
-
-        strategy = strategy_named(name, config)
-        start = ArrayRecord(task.initial_model(int(config["seed"])))
-        strategy.start(ExampleGrid(CLIENTS, config), start, num_rounds=rounds, evaluate_fn=evaluate)
-        best[name] = max(accuracies)
-        assert sum(len(report["failed"]) for report in strategy.history) > rounds / 2
-    assert best["fedcote-control"] >= best["fedcote-memory"] > 0.85, best
 
 
 def test_a_wireless_network_and_differential_privacy_under_the_example(federation, folder):

@@ -153,16 +153,22 @@ def test_auto_falls_back_where_batching_is_impossible(caplog):
         make(Branching, batched=True).train_many(start, jobs)
 
 
-def test_on_a_cpu_clients_train_one_by_one_so_that_bits_are_those_of_other_machines():
-    assert not make(mlp).batched and make(mlp, batched=True).batched
-    assert make(mlp, device="meta").batched
-    start, jobs = make(mlp).initial(1), [job(at) for at in range(4)]
+@pytest.mark.parametrize("model", [mlp, dropping, normalised])
+def test_on_a_cpu_clients_train_one_by_one_so_that_bits_are_those_of_other_machines(model):
+    assert not make(model).batched and make(model, batched=True).batched
+    assert make(model, device="meta").batched
+    start, jobs = make(model).initial(1), [job(at) for at in range(4)]
     for together, worker in zip(
-        make(mlp).train_many(start, jobs),
-        (make(mlp).train(start, one) for one in jobs),
+        make(model).train_many(start, jobs),
+        [make(model).train(start, one) for one in reversed(jobs)][::-1],
         strict=True,
     ):
         same(together, worker)
+
+
+def test_workers_refuse_a_task_that_trains_all_at_once():
+    with pytest.raises(ValueError, match="batched=False"):
+        fedcote.simulate(task=make(mlp, batched=True), on="ray", workers=2)
 
 
 def test_errors_of_the_model_are_raised_with_batching_too():
@@ -170,9 +176,11 @@ def test_errors_of_the_model_are_raised_with_batching_too():
         def forward(self, inputs):
             raise KeyError("mine")
 
-    task = make(lambda: Wrong(FEATURES, CLASSES))
-    with pytest.raises(KeyError, match="mine"):
-        task.train_many(task.initial(1), [job(0), job(1)])
+    for batched in ("auto", True):
+        task = make(lambda: Wrong(FEATURES, CLASSES))
+        task._batched = batched  # "auto" as on a GPU
+        with pytest.raises(KeyError, match="mine"):
+            task.train_many(task.initial(1), [job(0), job(1)])
 
 
 @pytest.mark.parametrize("batched", [True, False])

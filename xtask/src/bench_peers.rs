@@ -26,13 +26,10 @@ pub fn run() -> Result<(), String> {
     let mut compare = Command::new(&torch);
     compare.arg(root.join("bench/peers/compare.py"));
     compare.arg(target.join("release/fedcote")).arg(&folder);
-    let mut sides = vec![("fedcote", engine(root, &target, &folder, &torch))];
-    sides.push(("pytorch", Ok(torch.clone())));
+    compare.arg(format!("fedcote={}", engine(root, &target, &folder, &torch)?.display()));
+    compare.arg(format!("pytorch={}", torch.display()));
     for (name, package) in PEERS {
-        sides.push((name, environment(&folder.join(name), &torch, package)));
-    }
-    for (name, side) in sides {
-        match side {
+        match environment(&folder.join(name), &torch, package) {
             Ok(python) => _ = compare.arg(format!("{name}={}", python.display())),
             Err(reason) => eprintln!("{name} is left out: {reason}"),
         }
