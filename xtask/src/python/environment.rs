@@ -59,7 +59,8 @@ impl Environment {
     /// A module of the environment as a command.
     pub fn module(&self, name: &str) -> Command {
         let mut command = Command::new(&self.python);
-        command.args(["-m", name]);
+        // Without it every process would compile anew what `install` leaves uncompiled.
+        command.args(["-m", name]).env_remove("PYTHONDONTWRITEBYTECODE");
         command
     }
 
