@@ -92,14 +92,14 @@ def evaluate():
     return min(shortest(2, lambda chunk=chunk: run(chunk)) for chunk in (1000, 10000))
 
 
-def gemm():
+def product():
     a, b = torch.rand(768, 768), torch.rand(768, 768)
     c = torch.empty(768, 768)
     return shortest(4, lambda: torch.mm(a, b, out=c))
 
 
 MEASUREMENTS = {
-    "gemm": gemm,
+    "product": product,
     "mlp": lambda: step(mlp(), torch.randn(BATCH, 784), 300),
     "resnet20": lambda: step(resnet20(), torch.randn(BATCH, 3, 32, 32), 2),
     "resnet20-channels-last": lambda: step(

@@ -15,7 +15,7 @@ use std::{
 /// How often each measurement is taken.
 const ROUNDS: usize = 5;
 /// Operations of a 768×768×768 matrix product.
-const GEMM: f64 = 2.0 * 768.0 * 768.0 * 768.0;
+const PRODUCT: f64 = 2.0 * 768.0 * 768.0 * 768.0;
 /// Multiply-adds of an image in the first layer of ResNet-20 (whose input needs no gradient) and in the others.
 const FIRST: f64 = 1024.0 * 27.0 * 16.0;
 const OTHERS: f64 = 6.0 * 1024.0 * 2304.0
@@ -78,9 +78,9 @@ pub fn run() -> Result<(), String> {
             .env("OMP_NUM_THREADS", "1"),
     )?;
     const OURS: [&str; 7] =
-        ["gemm", "mlp", "resnet20", "cnn", "evaluate", "clients-1", "clients-2"];
+        ["product", "mlp", "resnet20", "cnn", "evaluate", "clients-1", "clients-2"];
     const THEIRS: [&str; 7] = [
-        "gemm",
+        "product",
         "mlp",
         "resnet20",
         "resnet20-channels-last",
@@ -99,11 +99,18 @@ pub fn run() -> Result<(), String> {
     ours.finish()?;
     theirs.finish()?;
 
-    let [gemm, mlp, resnet, cnn, evaluate, one, two] = fedcote;
-    let [their_gemm, their_mlp, eager, channels_last, cnn_eager, cnn_channels_last, their_evaluate] =
-        pytorch;
+    let [product, mlp, resnet, cnn, evaluate, one, two] = fedcote;
+    let [
+        their_product,
+        their_mlp,
+        eager,
+        channels_last,
+        cnn_eager,
+        cnn_channels_last,
+        their_evaluate,
+    ] = pytorch;
     let their_resnet = eager.min(channels_last);
-    let peak = GEMM / gemm.min(their_gemm);
+    let peak = PRODUCT / product.min(their_product);
     println!("one thread, processor time, best of {ROUNDS} interleaved rounds");
     println!("| | FedCote | PyTorch | ratio | wanted |");
     println!("|---|---|---|---|---|");
@@ -121,7 +128,7 @@ pub fn run() -> Result<(), String> {
     row("CNN of 551,786 parameters, step of 128, PyTorch eager", cnn, cnn_eager, "1.5");
     row("the same, PyTorch channels last", cnn, cnn_channels_last, "1.5");
     row("70,000 MNIST images evaluated", evaluate, their_evaluate, "1");
-    row("matrix product 768×768×768", gemm, their_gemm, "");
+    row("matrix product 768×768×768", product, their_product, "");
     println!();
     println!(
         "The fastest matrix product runs at {:.1} GFLOP/s. Shares of it, counting the operations",

@@ -208,7 +208,7 @@ impl ResNet20 {
         for row in logits.chunks_exact_mut(self.classes) {
             row.copy_from_slice(bias);
         }
-        // Plain loops: a layer this small is no work, and gemm would allocate.
+        // Plain loops: a layer this small is no work.
         for (logits, features) in
             logits.chunks_exact_mut(self.classes).zip(features.chunks_exact(FEATURES))
         {
