@@ -282,7 +282,10 @@ class FedCote(Resumable):
         self._timeout, self._begun = timeout, True
 
     def observe_signal(self, client: str, margin_db: float) -> None:
-        """Tells the margin of a client's link in this round, for ``estimator="signal"``."""
+        """Tells the margin of a client's link in this round, for ``estimator="signal"``.
+
+        Of clients that were drawn before their replies are aggregated; of others at any time.
+        """
         self.selector.observe_signal(client, margin_db)
 
     def observe_transmissions(self, client: str, failed: int, arrived: bool) -> None:

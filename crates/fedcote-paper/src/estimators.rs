@@ -19,14 +19,15 @@ const CLIENTS: usize = 20;
 const DRAWS: u64 = 10;
 const ROUNDS: u32 = 500;
 
-/// Names, and the retransmissions of the network they are measured on.
-const ESTIMATORS: [(&str, u32); 6] = [
-    ("window", 0),
-    ("exponential", 0),
-    ("beta", 0),
-    ("signal", 0),
-    ("beta", 3),
-    ("retransmissions", 3),
+/// Names, the retransmissions of the network they are measured on, and whether everyone sends pilots.
+const ESTIMATORS: [(&str, u32, bool); 7] = [
+    ("window", 0, false),
+    ("exponential", 0, false),
+    ("beta", 0, false),
+    ("signal", 0, false),
+    ("signal", 0, true),
+    ("beta", 3, false),
+    ("retransmissions", 3, false),
 ];
 
 /// The errors on networks of the paper, standing and walking.
@@ -43,12 +44,12 @@ pub fn make(title: String, request: &Request) -> Result<Document, Error> {
         columns.push(Column::new("error after 100 rounds", Better::Lower, Digits::Fixed(4)));
     }
     let mut rows = Vec::new();
-    for (name, retransmissions) in ESTIMATORS {
+    for (name, retransmissions, pilots) in ESTIMATORS {
         let mut cells = Vec::new();
         for &(network, walking) in &networks {
             let variant =
                 Variant { walking, ..Variant::new(network, Task::Mnist, Share::Pairs, None) };
-            let errors = errors(&variant, name, retransmissions, &request.seeds())?;
+            let errors = errors(&variant, name, retransmissions, pilots, &request.seeds())?;
             let reached = errors.iter().position(|&error| error <= CLOSE);
             cells.push(match reached {
                 Some(round) => Cell::Number(round as f64 + 1.0),
@@ -58,6 +59,7 @@ pub fn make(title: String, request: &Request) -> Result<Document, Error> {
             cells.push(Cell::Number(late.iter().sum::<f64>() / late.len() as f64));
         }
         let name = match retransmissions {
+            0 if pilots => format!("{name}, pilots of everyone"),
             0 => name.to_owned(),
             more => format!("{name}, {more} retransmissions"),
         };
@@ -67,7 +69,7 @@ pub fn make(title: String, request: &Request) -> Result<Document, Error> {
     let text = format!(
         "Ten draws by weight per round, an upload per draw, {ROUNDS} rounds, {} placements; every client is guessed to fail with one half at \
          first. Rounds: until the mean over clients and placements of |estimate − truth| is {CLOSE} or less for the first time. Error: its mean \
-         over rounds 101 to {ROUNDS}. With retransmissions the time of an upload is shared, so that each has a higher rate.",
+         over rounds 101 to {ROUNDS}. Pilots of everyone: who does not upload shows a margin, too. With retransmissions the time of an upload is shared, so that each has a higher rate.",
         request.seeds().len()
     );
     Ok(Document { title, text: vec![text], tables: vec![("", table)], ..Default::default() })
@@ -78,6 +80,7 @@ fn errors(
     variant: &Variant,
     name: &str,
     retransmissions: u32,
+    pilots: bool,
     seeds: &[u64],
 ) -> Result<Vec<f64>, Error> {
     let scenario = variant.scenario(&["fedavg".to_owned()], &[1])?;
@@ -98,7 +101,8 @@ fn errors(
         for round in 1..=ROUNDS {
             network.failures(round, &mut truth);
             let mut stream = Key::new(seed, Purpose::Selection).round(round).stream();
-            for (client, copies) in alias.draws(DRAWS, &mut stream).map_err(Error::work)? {
+            let drawn = alias.draws(DRAWS, &mut stream).map_err(Error::work)?;
+            for &(client, copies) in &drawn {
                 let key = Key::new(seed, Purpose::Upload).round(round).client(client.into());
                 for copy in 0..copies {
                     let client = client as usize;
@@ -108,6 +112,14 @@ fn errors(
                     }
                     estimator.observe_transmissions(client, upload.failed, upload.arrived);
                     estimator.observe(client, upload.arrived);
+                }
+            }
+            for client in (0..CLIENTS).filter(|_| pilots) {
+                let key = Key::new(seed, Purpose::Pilot).round(round).client(client as u64);
+                if drawn.iter().all(|&(other, _)| other as usize != client)
+                    && let Some(margin_db) = network.upload(round, client, key).margin_db
+                {
+                    estimator.observe_signal(client, margin_db);
                 }
             }
             // What the next round goes by.
@@ -130,7 +142,7 @@ mod tests {
         for network in [Network::Literal, Network::Harsh] {
             let variant = Variant::new(network, Task::Mnist, Share::Pairs, None);
             let rounds = |name| {
-                let errors = errors(&variant, name, 0, &[1, 2, 3]).unwrap();
+                let errors = errors(&variant, name, 0, false, &[1, 2, 3]).unwrap();
                 errors.iter().position(|&error| error <= CLOSE).unwrap() + 1
             };
             let (signal, beta) = (rounds("signal"), rounds("beta"));

@@ -5,6 +5,7 @@
 //! client order, so neither threads nor interruptions change a bit.
 
 mod buffer;
+mod observe;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -231,37 +232,6 @@ impl Engine {
         Ok(if finite { Outcome::Done(report) } else { Outcome::Diverged })
     }
 
-    /// Brings the failure probabilities up to date; says whether they may have changed.
-    fn observe_network(&mut self, round: u32) -> Result<bool, Error> {
-        let network = &self.world.network;
-        let first = std::mem::replace(&mut self.fresh, false);
-        if first || network.moves() {
-            match self.scheme.failures {
-                FailureKind::None => self.actual = vec![0.0; self.federation.len()],
-                FailureKind::Network => network.failures(round, &mut self.actual),
-                FailureKind::Equalised => {
-                    network.failures(round, &mut self.actual);
-                    let mean = self.actual.iter().sum::<f64>() / self.actual.len() as f64;
-                    self.actual.fill(mean);
-                }
-            }
-        }
-        if first || network.moves() || network.availability().is_some() {
-            let there = |client: usize| match self.scheme.failures {
-                FailureKind::Network => network.available(round, client),
-                _ => self.actual[client] < 1.0,
-            };
-            self.available = (0..self.federation.len()).map(there).collect();
-        }
-        let believed = match &self.estimator {
-            Some(estimator) => estimator.failures(),
-            None if first || network.moves() => self.actual.clone(),
-            None => return Ok(false),
-        };
-        Arc::make_mut(&mut self.federation).set_failure(believed)?;
-        Ok(true)
-    }
-
     /// Draws, uploads until something arrives, and trains those who get through. `None` when every update is no
     /// number.
     ///
@@ -336,6 +306,7 @@ impl Engine {
                     if self.world.asks_everyone() || self.selection.sees_absent() {
                         self.observe_absent(context);
                     }
+                    self.observe_pilots(context, &selected);
                     if let Some(estimator) = &mut self.estimator {
                         estimator.tick();
                     }
@@ -447,35 +418,6 @@ impl Engine {
             }
         };
         (0..uploads).map(through).collect()
-    }
-
-    /// Tells the estimator what became of each upload. One whose update is not finite counts as lost.
-    fn observe(
-        &mut self,
-        selected: &[Count],
-        through: &[Vec<Upload>],
-        sound: impl Fn(usize) -> bool,
-    ) {
-        let Some(estimator) = &mut self.estimator else { return };
-        for (place, (&(client, _), uploads)) in selected.iter().zip(through).enumerate() {
-            for upload in uploads {
-                let (client, arrived) = (client as usize, upload.arrived && sound(place));
-                if let Some(margin_db) = upload.margin_db {
-                    estimator.observe_signal(client, margin_db);
-                }
-                estimator.observe_transmissions(client, upload.failed, arrived);
-                estimator.observe(client, arrived);
-            }
-        }
-    }
-
-    /// Tells the estimator who was not asked because it was not there.
-    fn observe_absent(&mut self, context: &RoundContext) {
-        let Some(estimator) = &mut self.estimator else { return };
-        for (client, _) in context.available.iter().enumerate().filter(|(_, there)| !**there) {
-            estimator.observe_transmissions(client, 1, false);
-            estimator.observe(client, false);
-        }
     }
 
     /// The models that arrived, and those that were trained and did not.

@@ -230,6 +230,26 @@ fn who_can_never_arrive_is_drawn_over() {
     }
 }
 
+/// Who is not drawn shows its link only if everyone sends pilots: estimates of clients that are left out come close to the truth.
+#[test]
+fn pilots_of_everyone_show_the_links_of_clients_that_are_not_drawn() {
+    let error = |pilots: &str| {
+        let text = format!(
+            "clients = 20\nselected = 2\nschemes = [\"fedavg\"]\n[data]\nset = \"synthetic\"\n[model]\nkind = \"softmax\"\n\
+             [training]\nlocal_steps = 1\nbatch = 1\n[network]\nkind = \"radio\"\nplacement = 3\noutdoor_excess_loss_db = 26.0\n\
+             knowledge = \"estimated\"\nestimator = \"signal\"\npilots = \"{pilots}\"\n"
+        );
+        let mut engine = engine(world(&text), "fedavg");
+        for round in 1..=41 {
+            play(&mut engine, round);
+        }
+        let gaps = engine.federation().failure().iter().zip(engine.failures());
+        gaps.map(|(estimate, truth)| (estimate - truth).abs()).sum::<f64>() / 20.0
+    };
+    let (drawn, everyone) = (error("uploads"), error("everyone"));
+    assert!(everyone < 0.06 && everyone < 0.6 * drawn, "{drawn} and {everyone}");
+}
+
 #[test]
 fn a_network_without_hope_ends_with_an_error() {
     let scenario = lossy("", "[1.0, 1.0, 1.0, 1.0, 1.0]");

@@ -63,6 +63,8 @@ pub enum Purpose {
     Group = 31,
     /// Noise that protects updates.
     UpdateNoise = 32,
+    /// What a pilot shows of a link.
+    Pilot = 33,
 }
 
 /// The name of a stream of random numbers.

@@ -3,9 +3,10 @@
 use fedcote::SettingError;
 use fedcote::estimate::EstimatorKind;
 use fedcote_learn::data::Shape;
+use fedcote_radio::Kind;
 use fedcote_support::suggestion;
 
-use super::{LocalSteps, Scenario, Selected};
+use super::{LocalSteps, Pilots, Scenario, Selected};
 use crate::aggregation::{AggregationKind, KrumSettings};
 use crate::privacy::Privacy;
 use crate::scheme::{NAMED, Scheme};
@@ -115,6 +116,9 @@ impl Scenario {
         }
         self.network.check(general.clients)?;
         self.clock.check(self)?;
+        if self.observation.pilots == Pilots::Everyone && self.network.kind != Kind::Radio {
+            return wrong("network.pilots", "has no effect here: it belongs to kind = \"radio\"");
+        }
         let retransmissions = self.network.retransmissions;
         match self.observation.estimator {
             // A margin tells of one transmission, a lost upload has many.

@@ -27,7 +27,7 @@ pub use clock::{ClockConfig, Device};
 pub use own::OwnTask;
 pub(crate) use own::is_place;
 pub use presets::{PRESETS, Preset};
-pub use server::{Knowledge, Observation, Server};
+pub use server::{Knowledge, Observation, Pilots, Server};
 use source::Source;
 pub use source::plain;
 pub(crate) use source::reason;

@@ -19,10 +19,13 @@ pub struct Observation {
     /// parameters.
     #[serde(deserialize_with = "estimator")]
     pub estimator: EstimatorKind,
+    /// With the estimator `signal`: whose links show their margin in a round; by default those of clients that upload.
+    #[serde(skip_serializing_if = "Pilots::are_default")]
+    pub pilots: Pilots,
 }
 
 /// The keys of [`Observation`].
-pub(super) const OBSERVATION: [&str; 3] = ["knowledge", "uploads", "estimator"];
+pub(super) const OBSERVATION: [&str; 4] = ["knowledge", "uploads", "estimator", "pilots"];
 
 impl Default for Observation {
     fn default() -> Self {
@@ -30,6 +33,7 @@ impl Default for Observation {
             knowledge: Knowledge::Known,
             uploads: fedcote::Uploads::PerDraw,
             estimator: Default::default(),
+            pilots: Pilots::Uploads,
         }
     }
 }
@@ -38,7 +42,15 @@ impl Observation {
     pub(super) fn check(&self) -> Result<(), SettingError> {
         // Parameters of an estimator do not depend on the number of clients.
         let estimator = self.estimator.estimator(1).map(drop);
-        estimator.map_err(|error| SettingError::new("network.estimator", error.to_string()))
+        estimator.map_err(|error| SettingError::new("network.estimator", error.to_string()))?;
+        let told = self.knowledge == Knowledge::Estimated
+            && matches!(self.estimator, EstimatorKind::Signal { .. });
+        if self.pilots == Pilots::Everyone && !told {
+            let reason =
+                "\"everyone\" is for knowledge = \"estimated\" with the estimator \"signal\"";
+            return Err(SettingError::new("network.pilots", reason));
+        }
+        Ok(())
     }
 }
 
@@ -55,6 +67,22 @@ fn estimator<'de, D: Deserializer<'de>>(deserializer: D) -> Result<EstimatorKind
     match Written::deserialize(deserializer)? {
         Written::Table(kind) => Ok(kind),
         Written::Name(name) => name.parse().map_err(serde::de::Error::custom),
+    }
+}
+
+/// Whose links show their margin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pilots {
+    /// Those of clients that upload.
+    Uploads,
+    /// Those of all clients that are there: who does not upload sends a pilot, once a round.
+    Everyone,
+}
+
+impl Pilots {
+    fn are_default(&self) -> bool {
+        *self == Self::Uploads
     }
 }
 

@@ -246,6 +246,25 @@ fn an_estimator_is_named_or_described() {
     );
 }
 
+#[test]
+fn pilots_are_for_an_estimator_that_looks_at_them() {
+    let text =
+        "[network]\npilots = \"everyone\"\nknowledge = \"estimated\"\nestimator = \"signal\"\n";
+    let scenario = parse(text).unwrap();
+    assert_eq!(scenario.observation.pilots, crate::scenario::Pilots::Everyone);
+    assert!(scenario.to_toml().contains("pilots = \"everyone\""));
+    assert!(!parse("").unwrap().to_toml().contains("pilots"), "old folders go on");
+    let unseen = "mine.toml:2: network.pilots: \"everyone\" is for knowledge = \"estimated\" with the estimator \"signal\"";
+    for rest in ["estimator = \"signal\"", "knowledge = \"estimated\""] {
+        assert_eq!(refusal(&format!("[network]\npilots = \"everyone\"\n{rest}\n")), unseen);
+    }
+    let fixed = text.to_owned() + "kind = \"fixed\"\nfailure = 0.5\n";
+    assert_eq!(
+        refusal(&fixed),
+        "mine.toml:2: network.pilots: has no effect here: it belongs to kind = \"radio\""
+    );
+}
+
 /// A table for a misspelt scheme used to be read and forgotten.
 #[test]
 fn a_table_for_a_scheme_that_is_not_compared_is_refused() {

@@ -119,6 +119,8 @@ impl Signal {
             squares: seen.squares * left,
             failed: seen.failed * left,
             arrived: seen.arrived * left,
+            // A pilot of an earlier round says nothing about an upload of this one.
+            pending: None,
             last: self.round,
             ..seen
         }
@@ -179,6 +181,17 @@ impl Signal {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// It used to wait for the next upload, whose fate it says nothing about.
+    #[test]
+    fn a_pilot_of_an_earlier_round_explains_no_upload() {
+        let mut signal = Signal::new(1, 0.9).unwrap();
+        signal.observe_signal(0, 20.0);
+        signal.tick();
+        let mut with_upload = signal.clone();
+        with_upload.observe(0, false);
+        assert_eq!(with_upload.failure(0), signal.failure(0));
+    }
 
     #[test]
     fn the_estimate_is_as_by_hand() {
