@@ -57,11 +57,9 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let result = match words.as_slice() {
-        ["test"] => rust()
-            .and_then(|()| timed("browser", browser::test_or_skip))
-            .and_then(|()| timed("Python", python::run_or_skip)),
+        ["test"] => everything(),
         ["test", "browser"] => timed("browser", browser::test),
-        ["test", "rust"] => rust(),
+        ["test", "rust"] => compiled().and_then(|()| rust()),
         ["test", "python"] => timed("Python", python::run),
         ["test", "nvflare"] => timed("NVFlare", python::nvflare),
         ["test", "torch"] => timed("PyTorch", python::torch),
@@ -127,27 +125,46 @@ fn strict() -> bool {
     std::env::var_os("CI").is_some_and(|value| value == "true" || value == "1")
 }
 
-/// Format, lints, tests, packages and documentation of all crates.
+/// All tests. Browsers and runs that are killed wait much of their time; the wheel of the Python package is built meanwhile.
+fn everything() -> Result<(), String> {
+    compiled()?;
+    let package = std::thread::scope(|scope| {
+        let package = scope.spawn(|| timed("wheel", python::package_or_skip));
+        let tested = rust().and_then(|()| timed("browser", browser::test_or_skip));
+        let package = package.join().unwrap_or_else(|_| Err("building the wheel panicked".into()));
+        tested.and(package)
+    })?;
+    package.map_or(Ok(()), |package| timed("Python", || python::test(&package)))
+}
+
+/// Runs Cargo and says how long it took.
+fn part(name: &str, words: &str, flags: Option<&str>) -> Result<(), String> {
+    timed(name, || {
+        let mut command = cargo();
+        command.args(words.split(' '));
+        if let Some(flags) = flags {
+            command.env("RUSTDOCFLAGS", flags);
+        }
+        run(&mut command)
+    })
+}
+
+/// Format and lints of all crates, and their tests compiled.
+fn compiled() -> Result<(), String> {
+    part("format", "fmt --all --check", None)?;
+    part("lints", "clippy --workspace --all-targets --quiet -- -D warnings", None)?;
+    part("compilation of tests", "test --workspace --quiet --no-run", None)
+}
+
+/// Tests, faults, packages and documentation of all crates.
 fn rust() -> Result<(), String> {
-    let cargo = |name: &str, words: &str, flags: Option<&str>| {
-        timed(name, || {
-            let mut command = cargo();
-            command.args(words.split(' '));
-            if let Some(flags) = flags {
-                command.env("RUSTDOCFLAGS", flags);
-            }
-            run(&mut command)
-        })
-    };
-    cargo("format", "fmt --all --check", None)?;
-    cargo("lints", "clippy --workspace --all-targets --quiet -- -D warnings", None)?;
-    cargo("tests", "test --workspace --quiet", None)?;
+    part("tests", "test --workspace --quiet", None)?;
     // Three faults of each kind.
     timed("faults", || torture::run(36, 1))?;
     timed("hostile cases", || attack::run(300, 1))?;
     timed("soak", || soak::page(&soak::SHORT, 1))?;
     timed("packages", || package::all(false))?;
-    cargo("documentation", "doc --workspace --no-deps --quiet", Some("-D warnings"))
+    part("documentation", "doc --workspace --no-deps --quiet", Some("-D warnings"))
 }
 
 /// The page and the federations.
@@ -209,9 +226,9 @@ fn run(command: &mut Command) -> Result<(), String> {
 }
 
 /// Runs a part and says how long it took.
-fn timed(name: &str, part: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
+fn timed<T>(name: &str, part: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     let begun = Instant::now();
-    part()?;
+    let made = part()?;
     println!("{name}: {:.0} s", begun.elapsed().as_secs_f64());
-    Ok(())
+    Ok(made)
 }

@@ -71,7 +71,7 @@ pub fn run(cases: u64, seed: u64) -> Result<(), String> {
     for (kind, count, result) in rows {
         println!("| {kind} | {count} | {result} |");
     }
-    println!("\n{total} cases with seed {seed}; every one was answered");
+    println!("\n{total} of {cases} cases with seed {seed}; every one that was made was answered");
     // What is left of a folder that cannot be removed does no harm.
     let _ = std::fs::remove_dir_all(&folder);
     Ok(())

@@ -44,6 +44,25 @@ impl Environment {
         Self { log: Some(log), ..self }
     }
 
+    /// The same environment with a file of its own for output, for what runs at the same time.
+    pub fn beside(&self, name: &str) -> Self {
+        let log = self.log.as_ref().map(|log| log.with_extension(format!("{name}.log")));
+        let other = Self { python: self.python.clone(), log: None };
+        match log {
+            Some(log) => other.quiet(log),
+            None => other,
+        }
+    }
+
+    /// Puts what `other` has written at the end of this environment's output.
+    pub fn append(&self, other: &Self) {
+        let (Some(to), Some(from)) = (&self.log, &other.log) else { return };
+        let told = fs::read(from).unwrap_or_default();
+        let file = fs::OpenOptions::new().create(true).append(true).open(to);
+        // What cannot be told is told by the result all the same.
+        let _ = file.and_then(|mut file| file.write_all(&told));
+    }
+
     /// Runs a command, its output where this environment's goes.
     fn call(&self, command: &mut Command) -> Result<(), String> {
         if let Some(log) = &self.log {

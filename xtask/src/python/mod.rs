@@ -2,8 +2,8 @@
 //! its tests.
 //!
 //! Environments under `target/python`: one with nothing but the wheel, one with the oldest Flower that is supported, one
-//! with the newest that resolves, one with Ray, and one without any of them but with JAX, scikit-learn, a notebook's kernel and trackers of experiments. Only the newest
-//! Flower plays the real federation on loopback. PyTorch is large: it has an environment and a task of its own, and stays
+//! with the newest that resolves, one with Ray, and one without any of them but with JAX, scikit-learn, a notebook's kernel and
+//! trackers of experiments; they are tested at the same time. Only the newest Flower plays the real federation on loopback. PyTorch is large: it has an environment and a task of its own, and stays
 //! installed.
 
 mod environment;
@@ -16,84 +16,119 @@ use std::process::Command;
 pub use environment::Environment;
 use environment::call;
 
-/// Builds and tests everything; without Python, or without packages, a line says that it was skipped. Continuous
-/// integration, where nobody reads that line, fails instead.
-pub fn run_or_skip() -> Result<(), String> {
+/// What is tested: the wheel, and the environment that built it.
+pub struct Package {
+    tools: Environment,
+    wheel: String,
+}
+
+/// Builds the wheel; without Python, or without packages, a line says that its tests are skipped. Continuous integration, where
+/// nobody reads that line, fails instead.
+pub fn package_or_skip() -> Result<Option<Package>, String> {
     let version = "import sys; sys.exit(sys.version_info < (3, 10))";
     let found = Command::new("python3").args(["-c", version]).status();
-    let missing = if found.is_ok_and(|status| status.success()) {
+    let tools = if found.is_ok_and(|status| status.success()) {
         println!(
             "Installs maturin and ziglang from the Python package index below {}",
             crate::target().display()
         );
-        tools(&crate::target().join("python")).err().map(|reason| {
+        tools(&crate::target().join("python")).map_err(|reason| {
             format!("packages cannot be installed, for want of a network perhaps ({reason})")
         })
     } else {
-        Some("there is no `python3` of version 3.10 or newer".to_owned())
+        Err("there is no `python3` of version 3.10 or newer".to_owned())
     };
-    match missing {
-        None => run(),
-        Some(reason) if crate::strict() => Err(format!("Python: {reason}")),
-        Some(reason) => {
+    match tools {
+        Ok(tools) => package(tools).map(Some),
+        Err(reason) if crate::strict() => Err(format!("Python: {reason}")),
+        Err(reason) => {
             println!("Python tests SKIPPED: {reason}");
-            Ok(())
+            Ok(None)
         }
     }
 }
 
+/// Builds the wheel.
+fn package(tools: Environment) -> Result<Package, String> {
+    let wheel = tools.wheel(crate::root(), &crate::target().join("python"))?;
+    Ok(Package { tools, wheel })
+}
+
 /// Builds and tests everything.
 pub fn run() -> Result<(), String> {
+    test(&package(tools(&crate::target().join("python"))?)?)
+}
+
+/// Tests the wheel and the Python sources.
+pub fn test(Package { tools, wheel }: &Package) -> Result<(), String> {
     let root = crate::root();
     let folder = crate::target().join("python");
     println!(
-        "Installs maturin, ziglang, ruff, mypy, pytest, pandas, polars, JAX, scikit-learn, dp-accounting, ipykernel, MLflow, wandb, Flower and Ray \
-         from the Python package index into environments in {} (about 3 GB): they build and test the Python package",
+        "Installs ruff, mypy, pytest, pandas, polars, JAX, scikit-learn, dp-accounting, ipykernel, MLflow, wandb, Flower and Ray \
+         from the Python package index into environments in {} (about 3 GB): they test the Python package",
         folder.display()
     );
-    let tools = tools(&folder)?;
     tools.install(&["ruff>=0.9"])?;
     call(tools.module("ruff").arg("check").args(PYTHON).current_dir(root))?;
     call(tools.module("ruff").args(["format", "--check"]).args(PYTHON).current_dir(root))?;
-    let wheel = tools.wheel(root, &folder)?;
 
     let bare = Environment::fresh(&folder, "bare")?;
     bare.install(&[wheel.as_str()])?;
     bare.command(&folder)?;
 
     // A real federation waits most of its time: the other tests take theirs meanwhile.
-    let newest =
-        Environment::fresh(&folder, "flower-newest")?.quiet(folder.join("flower-newest.log"));
-    println!(
-        "Flower's newest version plays real federations meanwhile, into {}",
-        folder.join("flower-newest.log").display()
-    );
+    type Part = fn(&Path, &Environment, &str) -> Result<(), String>;
+    let parts: [(&str, Part); 4] = [
+        ("flower-newest", newest_flower),
+        ("plain", plain),
+        ("flower-oldest", oldest_flower),
+        ("ray", ray),
+    ];
+    println!("Four environments are tested at the same time; each tells what it did when it ends");
     std::thread::scope(|scope| {
-        let real = scope.spawn(|| real_federations(root, &newest, &wheel));
-        let others = others(root, &folder, &wheel);
-        let real = real.join().unwrap_or_else(|_| Err("the real federations panicked".into()));
-        let log = fs::read(folder.join("flower-newest.log")).unwrap_or_default();
-        println!("{}", String::from_utf8_lossy(&log));
-        match (others, real) {
-            (Err(one), Err(two)) => Err(format!("{one}\n{two}")),
-            (others, real) => others.and(real),
-        }
+        let part = |(name, test): (&'static str, Part)| {
+            let (folder, wheel) = (folder.clone(), wheel.as_str());
+            scope.spawn(move || {
+                let log = folder.join(name).with_extension("log");
+                let environment = Environment::fresh(&folder, name)?.quiet(log.clone());
+                let result = test(root, &environment, wheel);
+                let told = fs::read(&log).unwrap_or_default();
+                println!("--- {name}\n{}", String::from_utf8_lossy(&told));
+                result.map_err(|reason| format!("{name}: {reason}"))
+            })
+        };
+        let started: Vec<_> = parts.into_iter().map(part).collect();
+        let results = started.into_iter().map(|part| {
+            part.join().unwrap_or_else(|_| Err("a part of the Python tests panicked".into()))
+        });
+        let failed: Vec<String> = results.filter_map(Result::err).collect();
+        if failed.is_empty() { Ok(()) } else { Err(failed.join("\n")) }
     })
 }
 
-/// The newest Flower with a real federation on loopback, and the types of all sources and examples.
-fn real_federations(root: &Path, newest: &Environment, wheel: &str) -> Result<(), String> {
+/// The newest Flower with real federations on loopback, and the types of all sources and examples.
+fn newest_flower(root: &Path, newest: &Environment, wheel: &str) -> Result<(), String> {
     newest.install(&[&format!("{wheel}[flower]"), "flwr>=1.21", "pytest", "mypy>=1.14"])?;
-    for files in ["python/fedcote", "python/tests/typed.py", "examples/flower", "examples/nvflare"]
-    {
-        newest.types(root, &[files])?;
-    }
-    newest.pytest(root, &FLOWER, &[("FEDCOTE_REAL_FEDERATION", OsStr::new("1"))])
+    let real = newest.beside("real");
+    std::thread::scope(|scope| {
+        let federations = scope
+            .spawn(|| real.pytest(root, &REAL, &[("FEDCOTE_REAL_FEDERATION", OsStr::new("1"))]));
+        let rest = (|| {
+            for files in
+                ["python/fedcote", "python/tests/typed.py", "examples/flower", "examples/nvflare"]
+            {
+                newest.types(root, &[files])?;
+            }
+            newest.pytest(root, &FLOWER, &[])
+        })();
+        let federations = federations.join();
+        newest.append(&real);
+        federations.unwrap_or_else(|_| Err("real federations panicked".into())).and(rest)
+    })
 }
 
-/// All else: without Flower, with the oldest one, with Ray.
-fn others(root: &Path, folder: &Path, wheel: &str) -> Result<(), String> {
-    let plain = Environment::fresh(folder, "plain")?;
+/// Without Flower, with what tasks and results need.
+fn plain(root: &Path, plain: &Environment, wheel: &str) -> Result<(), String> {
     let wanted = [
         "pytest",
         "pandas",
@@ -105,14 +140,18 @@ fn others(root: &Path, folder: &Path, wheel: &str) -> Result<(), String> {
         "dp-accounting",
     ];
     plain.install(&[&[wheel], wanted.as_slice(), &NOTEBOOKS, &TRACKERS].concat())?;
-    let draws = draws(root, folder)?;
-    plain.pytest(root, &["python/tests"], &[("FEDCOTE_DRAWS", draws.as_os_str())])?;
+    let draws = draws(root, &crate::target().join("python"))?;
+    plain.pytest(root, &["python/tests"], &[("FEDCOTE_DRAWS", draws.as_os_str())])
+}
 
-    let oldest = Environment::fresh(folder, "flower-oldest")?;
+/// The oldest Flower that is supported, without a real federation.
+fn oldest_flower(root: &Path, oldest: &Environment, wheel: &str) -> Result<(), String> {
     oldest.install(&[&format!("{wheel}[flower]"), "flwr==1.21.0", "pytest"])?;
-    oldest.pytest(root, &FLOWER, &[])?;
+    oldest.pytest(root, &FLOWER, &[])
+}
 
-    let ray = Environment::fresh(folder, "ray")?;
+/// Clusters of Ray on this machine.
+fn ray(root: &Path, ray: &Environment, wheel: &str) -> Result<(), String> {
     ray.install(&[&format!("{wheel}[ray]"), "pytest"])?;
     ray.pytest(root, &["python/tests/test_ray.py"], &[("FEDCOTE_RAY", OsStr::new("1"))])
 }
@@ -176,13 +215,15 @@ const NOTEBOOKS: [&str; 2] = ["nbclient", "ipykernel"];
 /// Trackers of experiments; MLflow without its server.
 const TRACKERS: [&str; 2] = ["mlflow-skinny", "wandb"];
 
-/// The tests that need Flower; all others have run without it.
-const FLOWER: [&str; 16] = [
+/// The tests with processes of Flower.
+const REAL: [&str; 1] = ["python/tests/test_federation.py"];
+
+/// The tests that need Flower; all others run without it.
+const FLOWER: [&str; 15] = [
     "python/tests/test_attack.py",
     "python/tests/test_client.py",
     "python/tests/test_correction.py",
     "python/tests/test_docs.py",
-    "python/tests/test_federation.py",
     "python/tests/test_flower.py",
     "python/tests/test_flower_clients.py",
     "python/tests/test_flower_control.py",
