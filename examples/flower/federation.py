@@ -171,7 +171,7 @@ class Federation:
         raise RuntimeError(f"{' '.join(command[:2])}: {' '.join(said.split())}")
 
 
-def wait_for(port: int, seconds: float = 60) -> None:
+def wait_for(port: int, seconds: float = 300) -> None:
     """Waits until somebody listens."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:

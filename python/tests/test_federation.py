@@ -49,6 +49,7 @@ def test_the_example_as_it_is(federation, folder):
     result = folder / "example.json"
     config = {
         "num-server-rounds": 2, "local-steps": 20, "rate": 0.1, "result-file": str(result), "seed": 6,
+        "timeout": 600.0,
     }  # fmt: skip
     assert federation.run(EXAMPLE, config) == "finished:completed", logs(folder)
     result = json.loads(result.read_text())
@@ -66,7 +67,7 @@ def test_a_wireless_network_and_differential_privacy_under_the_example(federatio
     result = folder / "private.json"
     config = {
         "strategies": "fedcote-memory", "num-server-rounds": 2, "failure-rates": "0", "wireless": True,
-        "clip": 1.0, "noise-multiplier": 0.5, "timeout": 120.0, "result-file": str(result),
+        "clip": 1.0, "noise-multiplier": 0.5, "timeout": 600.0, "result-file": str(result),
     }  # fmt: skip
     assert federation.run(EXAMPLE, config) == "finished:completed", logs(folder)
     history = json.loads(result.read_text())["fedcote-memory"]["history"]

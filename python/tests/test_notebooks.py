@@ -28,7 +28,11 @@ def test_notebooks_run_and_show_what_they_should(name, tmp_path):
     book = nbformat.reads(text, as_version=4)
     nbformat.validate(book)
     nbclient.NotebookClient(
-        book, timeout=600, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}
+        book,
+        timeout=1200,
+        startup_timeout=600,
+        kernel_name="python3",
+        resources={"metadata": {"path": str(tmp_path)}},
     ).execute()
     code = [cell for cell in book.cells if cell.cell_type == "code"]
     # The bar has counted all rounds; a result is a table and a figure, a plot a figure.

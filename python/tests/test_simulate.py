@@ -72,6 +72,7 @@ def test_wrong_scenarios_are_refused():
             fedcote.simulate("quickstart", {"rounds": 1}, threads=threads)
 
 
+@pytest.mark.skipif(os.name == "nt", reason="Windows cannot send SIGINT to a process")
 def test_ctrl_c_interrupts(tmp_path):
     # Whoever runs the tests in the background may have SIGINT ignored, and children inherit that.
     script = f"""

@@ -340,12 +340,21 @@ try:
 except KeyboardInterrupt:
     raise SystemExit(42)
 """
-    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
-    assert process.stdout.readline() == b"training\n"
-    for _ in range(presses):
-        time.sleep(0.3)
+    process = subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    try:
+        assert process.stdout.readline() == b"training\n"
         os.kill(process.pid, signal.SIGINT)
-    return process.wait(timeout=120)
+        for _ in range(1, presses):
+            # Two at once would be one.
+            while b"once more to stop at once" not in (line := process.stderr.readline()):
+                assert line, "it says that it was heard"
+            os.kill(process.pid, signal.SIGINT)
+        process.communicate(timeout=600)
+        return process.returncode
+    finally:
+        process.kill()
 
 
 def test_ctrl_c_finishes_the_round_and_saves(tmp_path):

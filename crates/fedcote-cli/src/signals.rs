@@ -1,8 +1,9 @@
 //! Ctrl-C, SIGTERM and SIGHUP: the first asks to stop, the second stops at once.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Read};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use crate::error::Error;
 
@@ -34,4 +35,32 @@ pub fn stop_on_signal(notice: &'static str) -> Result<&'static AtomicBool, Error
 /// What the first signal says from now on.
 pub fn say(notice: &'static str) {
     *NOTICE.lock().expect("no panic while held") = notice;
+}
+
+/// Asks to stop once there is no more input, and returns when that should have helped: a round may take for ever. What is on the
+/// disk is whole at any moment.
+pub fn stop_with_input(mut input: impl Read, stop: &AtomicBool, patience: Duration) {
+    // Whatever ends the input, its end is what counts.
+    let _ = std::io::copy(&mut input, &mut std::io::sink());
+    stop.store(true, Ordering::Relaxed);
+    std::thread::sleep(patience);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A run with four thousand million local steps could not be stopped from the page: the flag is looked at between rounds.
+    #[test]
+    fn the_end_of_the_input_stops_a_round_that_never_ends() {
+        static STOP: AtomicBool = AtomicBool::new(false);
+        let (input, page) = std::io::pipe().unwrap();
+        let watch = std::thread::spawn(|| {
+            stop_with_input(input, &STOP, Duration::from_millis(50));
+        });
+        assert!(!STOP.load(Ordering::Relaxed) && !watch.is_finished(), "the page is there");
+        drop(page);
+        watch.join().unwrap();
+        assert!(STOP.load(Ordering::Relaxed));
+    }
 }

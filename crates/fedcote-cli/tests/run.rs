@@ -287,13 +287,14 @@ fn two_shards_and_a_kill_are_one_command() {
 fn an_interrupt_saves_and_says_how_to_go_on() {
     let folder = folder();
     let words = ["run", "mine.toml", "--set", "rounds=1000000", "--out", "long"];
-    let child = fedcote(folder.path(), &words)
+    let mut child = fedcote(folder.path(), &words)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     let metrics = folder.path().join("long/fedavg/1/metrics.jsonl");
     while fs::metadata(&metrics).map_or(0, |file| file.len()) < 1000 {
+        assert!(child.try_wait().unwrap().is_none(), "it goes on until it is interrupted");
         std::thread::sleep(Duration::from_millis(5));
     }
     let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();

@@ -208,8 +208,6 @@ fn last_line(errors: impl Read) -> String {
 
 #[cfg(all(test, unix))]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
     use super::*;
 
     /// An interruption used to be told by the words of the command.
@@ -218,12 +216,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let program = folder.path().join("fedcote");
         for (status, told) in [(0, None), (3, None), (1, Some("interrupted; resume with: x"))] {
-            let script = format!(
-                "#!/bin/sh\necho 'fedcote: interrupted; resume with: x' >&2\nexit {status}\n"
-            );
+            let script =
+                format!("echo 'fedcote: interrupted; resume with: x' >&2\nexit {status}\n");
             std::fs::write(&program, script).unwrap();
-            std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
-            let children = Children::new(vec![program.clone().into()]);
+            let children = Children::new(vec!["/bin/sh".into(), program.clone().into()]);
             children.resume("run", folder.path()).unwrap();
             assert_eq!(children.stop_all(Duration::from_secs(60)), 0);
             assert_eq!(children.state("run").unwrap().message.as_deref(), told, "{status}");
@@ -238,11 +234,10 @@ mod tests {
         // It heeds neither the end of its input nor a signal that can be caught.
         std::fs::write(
             &program,
-            "#!/bin/sh\ntrap '' TERM INT HUP\nwhile :; do sleep 1 </dev/null 2>/dev/null; done\n",
+            "trap '' TERM INT HUP\nwhile :; do sleep 1 </dev/null 2>/dev/null; done\n",
         )
         .unwrap();
-        std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
-        let children = Children::new(vec![program.clone().into()]);
+        let children = Children::new(vec!["/bin/sh".into(), program.clone().into()]);
         children.resume("run", folder.path()).unwrap();
         assert!(children.stop("run") && children.stop("run"));
         while children.state("run").unwrap().running {

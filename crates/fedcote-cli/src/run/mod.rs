@@ -5,7 +5,6 @@ mod sweep;
 mod table;
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use fedcote_sim::comparison::{Control, Shard, compare};
@@ -161,11 +160,7 @@ pub fn run(args: Args, session: &Session) -> Result<(), Error> {
     let stop = signals::stop_on_signal(if remote.is_some() { CANCELLING } else { FINISHING })?;
     if args.stop_with_input {
         std::thread::spawn(|| {
-            // Whatever ends the input, its end is what counts.
-            let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
-            stop.store(true, Ordering::Relaxed);
-            // A round may take for ever. What is on the disk is whole at any moment.
-            std::thread::sleep(ROUND_TIME);
+            signals::stop_with_input(std::io::stdin().lock(), stop, ROUND_TIME);
             eprintln!(
                 "fedcote: interrupted in a round that takes too long; resume goes on from the last checkpoint"
             );

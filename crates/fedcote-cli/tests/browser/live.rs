@@ -33,6 +33,8 @@ fn the_page_follows_the_run_that_grows_and_shows_the_round_it_says() {
     run.play("fedcote", 2, 1..=3, 0.3);
     browser.wait(&pressed("fedcote/2"));
     browser.wait(&format!("{SHOWN} === '3 of 20'"));
+    browser
+        .wait("document.querySelector('.cell[data-run=\"fedavg/1\"]').dataset.standing === 'done'");
     let standing = "Object.fromEntries([...document.querySelectorAll('.cell')].map((c) => [c.dataset.run, c.dataset.standing]))";
     let cells = browser.eval(standing);
     assert_eq!((&cells["fedavg/1"], &cells["fedcote/2"]), (&"done".into(), &"running".into()));
@@ -287,7 +289,9 @@ fn the_chart_works_by_touch_and_by_keyboard() {
     browser.wait(whole);
     // A tap on a name hides its curve. On a busy machine a finger may seem to rest: then it taps again.
     let shown = "Boolean(document.querySelector('#accuracy [data-scheme=fedavg]'))";
+    let begun = std::time::Instant::now();
     while browser.eval(shown) == true {
+        assert!(begun.elapsed() < crate::chromium::PATIENCE, "no tap on the name is heard");
         let name = browser.eval("(() => { const n = document.querySelector('[data-curve=fedavg]'); n.scrollIntoView({ block: 'center', behavior: 'instant' }); const b = n.getBoundingClientRect(); return [b.left + b.width / 2, b.top + b.height / 2]; })()");
         for (kind, points) in [
             ("touchStart", serde_json::json!([{ "x": name[0], "y": name[1] }])),

@@ -2,6 +2,9 @@
 //!
 //! `cargo xtask docs` writes the generated pages anew; `docs/README.md` says how blocks are tested.
 
+// Blocks of code are for a shell, and programs that stand in for others are marked as such.
+#![cfg(unix)]
+
 mod blocks;
 mod claims;
 mod commands;

@@ -47,8 +47,10 @@ fn a_scheme_is_added_as_the_guide_says() {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("a target folder");
     let output = Command::new(env!("CARGO"))
         .args(["test", "--offline", "--lib", "--test", "rounds", "--test", "recipe"])
-        // Compiling takes longer than running.
-        .args(["--config", "profile.dev.package.fedcote-sim.opt-level=0", "--"])
+        // Few of the features are those of the whole workspace, so nearly everything is compiled anew; that takes longer than
+        // these tests do.
+        .args(["--config", "profile.dev.opt-level=0"])
+        .args(["--config", "profile.dev.package.\"*\".opt-level=0", "--"])
         .args([
             "winsorised",
             "named_scheme",
@@ -96,8 +98,7 @@ fn follow(copy: &Path) -> BTreeSet<String> {
     files
 }
 
-/// The workspace's manifest with the simulator as its only member; the other crates are those of the project, so that what
-/// is compiled already is used again.
+/// The workspace's manifest with the simulator as its only member; the other crates are those of the project.
 fn manifest() -> String {
     let text = fs::read_to_string(root().join("Cargo.toml")).expect("a manifest");
     let line = |line: &str| match line {
