@@ -7,7 +7,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from flwr.app import Message, RecordDict
 from flwr.serverapp import Grid
@@ -41,6 +41,14 @@ def message(content: RecordDict, node: int, kind: str, timeout: float | None) ->
 def fallback(node: int) -> str:
     """What a node is called that has not told its name, or whose name is taken."""
     return f"node-{node}"
+
+
+class Answer(NamedTuple):
+    """What a client tells of itself."""
+
+    name: str
+    labels: list[float]
+    group: str | None
 
 
 class Directory:
@@ -121,7 +129,7 @@ class Directory:
         nodes = {sent.metadata.message_id: sent.metadata.dst_node_id for sent in messages}
         for node in unknown:
             self.asked[node] = self.asked.get(node, 0) + 1
-        answers: dict[int, tuple[str, list[float]]] = {}
+        answers: dict[int, Answer] = {}
         reasons: Counter[str] = Counter()
         for reply in replies:
             node = nodes.get(reply.metadata.reply_to_message_id, -1)
@@ -144,16 +152,16 @@ class Directory:
                 "@app.train(mods=[…])"
             )
 
-    def _learn(self, answers: Mapping[int, tuple[str, list[float]]], here: set[int]) -> int:
+    def _learn(self, answers: Mapping[int, Answer], here: set[int]) -> int:
         """Takes note of names and labels; returns how many told labels that can be used."""
         classes = self.classes or self.selector.classes
         if not classes and answers:
             # What most of the first ones say, so that none decides alone.
-            lengths = Counter(len(labels) for _, labels in answers.values())
+            lengths = Counter(len(answer.labels) for answer in answers.values())
             classes = lengths.most_common(1)[0][0]
         told = 0
         for node in sorted(answers):
-            name, labels = answers[node]
+            name, labels, group = answers[node]
             holder = self._holder(name, here)
             if holder is not None:
                 self.claims[node] = name
@@ -166,6 +174,7 @@ class Directory:
             elif name in self.names.values():
                 log.info("fedcote: client %s is now node %d", name, node)
             self.names[node] = name
+            self._join(name, group)
             if len(labels) != classes:
                 log.warning(
                     "fedcote: client %s has %d classes, most have %d: its labels are not used%s",
@@ -177,6 +186,17 @@ class Directory:
             if sum(labels):  # noise may have left nothing
                 self.selector.set_labels(name, labels)
         return told
+
+    def _join(self, name: str, group: str | None) -> None:
+        """Takes note of the group that a client says it is in; where it says nothing, it stays where it is."""
+        if group in self.selector.groups:
+            self.selector.set_group(name, group)
+        elif group is not None:
+            log.warning(
+                "fedcote: client %s says it is in group %s, which is none of groups=: it is taken to "
+                "fail on its own",
+                name, group,
+            )  # fmt: skip
 
     def state(self) -> dict[str, Any]:
         """The directory as data that JSON can hold."""
@@ -193,8 +213,8 @@ class Directory:
         self.claims = {int(node): str(name) for node, name in state.get("claims", {}).items()}
 
 
-def _answer(node: int, reply: Message) -> tuple[str, list[float]]:
-    """The name and the label counts that a client tells."""
+def _answer(node: int, reply: Message) -> Answer:
+    """What a client tells, as far as it can be used."""
     if reply.has_error():
         raise ValueError(reply.error.reason)
     answer: Any = reply.content[RECORD]
@@ -208,4 +228,7 @@ def _answer(node: int, reply: Message) -> tuple[str, list[float]]:
         raise ValueError(f"its labels have {len(labels)} classes, not 1 to {MAX_CLASSES}")
     if not all(count == 0 or (math.isfinite(count) and 1e-9 <= count <= 2**53) for count in labels):
         raise ValueError("its labels are no counts")
-    return name, labels
+    group = answer.get("group")
+    if group is not None and (len(str(group)) > LONGEST_NAME or not str(group).isprintable()):
+        raise ValueError(f"its group is not printable, or longer than {LONGEST_NAME} characters")
+    return Answer(name, labels, None if group is None else str(group))

@@ -17,6 +17,7 @@ from ._training import Training
 class Resumable(Training):
     """Training that goes on from a saved state."""
 
+    groups: dict[str, float]
     state_file: Path | None
 
     def state(self) -> dict[str, Any]:
@@ -58,6 +59,7 @@ class Resumable(Training):
                         "use the same options, or start again from nothing"
                     )
             self.selector.restore(state["selector"])
+            self.selector.set_groups(self.groups)  # measured anew, perhaps
             self.directory.restore(state["directory"])
             if self.memory is not None:
                 self.memory.clear()

@@ -137,6 +137,11 @@ class Selector:
         return self._classes
 
     @property
+    def groups(self) -> dict[Any, float]:
+        """How often each group of clients that fail together is down."""
+        return dict(zip(self._groups, self._down, strict=True))
+
+    @property
     def round(self) -> int:
         """How many rounds have begun."""
         return self._core.round()
@@ -192,9 +197,7 @@ class Selector:
                 raise ValueError(
                     f"groups: {name!r} must be down with a probability from 0 to 1, is {failure}"
                 )
-        known = dict(zip(self._groups, self._down, strict=True)) | {
-            name: float(failure) for name, failure in groups.items()
-        }
+        known = self.groups | {name: float(failure) for name, failure in groups.items()}
         self._groups, self._down = list(known), list(known.values())
         self._core.set_groups(self._down)
 

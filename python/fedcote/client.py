@@ -76,6 +76,7 @@ def label_histogram(
     classes: int | None = None,
     histogram: Iterable[int] | None = None,
     name: str | None = None,
+    group: str | None = None,
     epsilon: float | None = None,
     answer_file: str | os.PathLike[str] | None = None,
 ) -> Message:
@@ -93,6 +94,9 @@ def label_histogram(
         What this client is called, the same after a restart. Default: ``client-name`` or else
         ``partition-id`` of the node's configuration (``flower-supernode --node-config``);
         without any of these the node's id, which changes at every restart.
+    group
+        The access point, relay or cell that this client is behind, and fails with, as one of the
+        strategy's ``groups``. Default: ``client-group`` of the node's configuration, if there is one.
     epsilon
         Add noise to the counts for ε-differential privacy. Within a run it is drawn once and kept
         in the context's state, so that asking repeatedly tells nothing more. Every run of Flower
@@ -108,6 +112,8 @@ def label_histogram(
     if name is None:
         name = context.node_config.get("client-name", context.node_config.get("partition-id"))
     name = None if name is None else str(name)
+    if group is None:
+        group = context.node_config.get("client-group")
     if answer_file is not None and epsilon is None:
         raise ValueError("answer_file: is for answers with noise; pass epsilon")
     if RECORD in context.state:
@@ -130,6 +136,8 @@ def label_histogram(
     record = ConfigRecord({"labels": answer})
     if name is not None:
         record["name"] = name
+    if group is not None:
+        record["group"] = str(group)
     return Message(RecordDict({RECORD: record}), reply_to=message)
 
 

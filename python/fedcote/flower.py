@@ -96,6 +96,11 @@ class FedCote(Resumable):
         What is remembered of a client that has been away for more rounds than this is dropped.
     threshold
         Clients that fail more often are left out: 0.95 for memory and control, 0.85 for the mean.
+    groups
+        Clients that fail together, behind an access point, relay or cell: how often each group is
+        down, ``{"ap": 0.2}``, for whatever reason estimated probabilities do not tell apart.
+        Clients say which one they are in (``label_histogram(group=…)``, or ``client-group`` in the
+        node's configuration), or ``strategy.selector.set_group("phone-7", "ap")`` does.
     estimator, method, coverage, kappa, efficiency
         See :class:`fedcote.Selector`.
     state_file
@@ -145,6 +150,7 @@ class FedCote(Resumable):
         aim: Aim | None = None,
         draws: Draws | None = None,
         forget_after: int = 50,
+        groups: Mapping[str, float] | None = None,
         estimator: Estimator | Mapping[str, Any] = "beta",
         method: Method = "exact",
         threshold: float | None = None,
@@ -201,12 +207,14 @@ class FedCote(Resumable):
             aim=aim or "appearance",
             draws=draws,
             uploads="per-client",
+            groups=groups,
             method=method,
             threshold=threshold,
             coverage=coverage,
             kappa=kappa,
             efficiency=efficiency,
         )
+        self.groups = dict(groups or {})
         self.state_file = None if state_file is None else Path(state_file)
         self.directory = Directory(self.selector, query_timeout, query_attempts, classes)
         self.max_attempts = max_attempts

@@ -63,6 +63,8 @@ def test_answers():
     named = context(**{"partition-id": 3, "client-name": "phone"})
     assert ask(named, histogram=[1])["name"] == "phone"
     assert "name" not in ask(context(), histogram=[1])
+    assert ask(context(**{"client-group": "ap"}), histogram=[1]) == {"labels": [1], "group": "ap"}
+    assert ask(context(**{"client-group": "ap"}), histogram=[1], group="cell")["group"] == "cell"
     with pytest.raises(ValueError, match="labels and classes"):
         ask(context())
 

@@ -22,6 +22,7 @@ from flwr.app import (  # noqa: E402
 )
 from flwr.serverapp.strategy import FedAvg  # noqa: E402
 
+import fedcote  # noqa: E402
 from fedcote._report import short  # noqa: E402
 from fedcote.flower import FedCote  # noqa: E402
 
@@ -75,6 +76,57 @@ def test_a_given_number_of_classes_is_kept_to():
     for wrong in (0, 5000):
         with pytest.raises(ValueError, match="classes"):
             FedCote(classes=wrong)
+
+
+def in_groups(grid, groups):
+    """The answers of clients that say which group they are in."""
+    told = lambda client: {"name": str(client), "labels": grid.labels[client]}  # noqa: E731
+    return {client: told(client) | {"group": group} for client, group in groups.items()}
+
+
+@pytest.mark.parametrize("aggregation", ["mean", "memory"])
+def test_clients_say_which_group_they_fail_with(tmp_path, caplog, aggregation):
+    options = dict(FEW, aggregation=aggregation, state_file=tmp_path / "state.json")
+    down = {"ap": 0.4, "cell": 0.3}
+    strategy, grid = FedCote(**options, groups=down), Answers(LABELS)
+    grid.answers = in_groups(grid, {0: "ap", 1: "ap", 2: "cell", 3: "cellar", 4: "ap"})
+    train(strategy, grid, rounds=2)
+    strategy.selector.set_group("4", None)  # the server knows better
+    assert "client 3 says it is in group cellar, which is none of groups=" in caplog.text
+    group = ["ap", "ap", "cell", None, None, None]
+
+    def expected(strategy, down):
+        """What these clients lead to, by the function that is told everything at once."""
+        found, names = strategy.selector.solution(), [str(client) for client in range(6)]
+        assert found.ids == tuple(names)
+        up = np.array([1 - down.get(name, 0.0) for name in group])
+        own = np.maximum(0.0, 1 - (1 - np.array(found.failure)) / up)
+        procedure = dict(draws="systematic" if aggregation == "memory" else "independent",
+                         uploads="per-client")  # fmt: skip
+        known = fedcote.evaluate(
+            LABELS, own, found.selection, 4, group=group, groups=down, **procedure
+        )
+        alone = fedcote.evaluate(LABELS, known.failure, found.selection, 4, **procedure)
+        assert np.abs(known.appearance - alone.appearance).max() > 1e-3
+        np.testing.assert_allclose(found.appearance, known.appearance, atol=1e-9)
+
+    train(strategy, grid, rounds=3)
+    expected(strategy, down)
+    # After a restart with another measurement, nobody is asked again.
+    grid.queries.clear()
+    again = FedCote(**options, groups=down | {"ap": 0.1})
+    train(again, grid, rounds=4)
+    assert again.selector.groups == {"ap": 0.1, "cell": 0.3} and not grid.queries
+    expected(again, again.selector.groups)
+    with pytest.raises(ValueError, match="groups: 'ap' must be down with a probability"):
+        FedCote(groups={"ap": 2})
+
+
+def test_groups_that_would_mislead_are_not_taken():
+    strategy, grid = FedCote(**FEW, groups={"ap": 0.5}), Answers(LABELS)
+    grid.answers = in_groups(grid, {0: "two\nlines", 1: "x" * 300, 2: "ap"})
+    train(strategy, grid, rounds=1)
+    assert {"0", "1"}.isdisjoint(strategy.selector.clients) and "2" in strategy.selector.clients
 
 
 def test_a_connected_clients_name_cannot_be_taken_over():
