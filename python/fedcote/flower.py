@@ -98,9 +98,10 @@ class FedCote(Resumable):
         Clients that fail more often are left out: 0.95 for memory and control, 0.85 for the mean.
     groups
         Clients that fail together, behind an access point, relay or cell: how often each group is
-        down, ``{"ap": 0.2}``, for whatever reason estimated probabilities do not tell apart.
-        Clients say which one they are in (``label_histogram(group=…)``, or ``client-group`` in the
-        node's configuration), or ``strategy.selector.set_group("phone-7", "ap")`` does.
+        down, ``{"ap": 0.2}``. It is part of the failures that are estimated. For the mean; with
+        memory and control whom to ask follows from failures alone. Clients say which one they are
+        in (``label_histogram(group=…)``, or ``client-group`` in the node's configuration), or
+        ``strategy.selector.set_group("phone-7", "ap")`` does.
     estimator, method, coverage, kappa, efficiency
         See :class:`fedcote.Selector`.
     state_file
