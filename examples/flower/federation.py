@@ -119,7 +119,7 @@ class Federation:
         self,
         app: str | Path,
         config: dict[str, Any],
-        seconds: float = 600,
+        seconds: float = 3600,
         until: Callable[[], bool] = lambda: False,
         stream: bool = False,
     ) -> str:

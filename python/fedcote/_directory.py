@@ -67,6 +67,8 @@ class Directory:
         self.asked: dict[int, int] = {}
         #: Nodes that gave a name which another connected node has.
         self.claims: dict[int, str] = {}
+        #: The groups that clients say they are in, by name, whether the selector knows these or not.
+        self.groups: dict[str, str] = {}
 
     def present(self, grid: Grid, at_least: int) -> set[int]:
         """The nodes that are connected; waits for enough of them."""
@@ -98,7 +100,10 @@ class Directory:
             if node in here and self._holder(name, here) is None:
                 del self.claims[node]
                 free.append(self.names[node])
+                if (group := self.groups.pop(self.names[node], None)) is not None:
+                    self.groups[name] = group
                 self.names[node] = name
+                self.join(name)
                 log.info("fedcote: client %s is now node %d", name, node)
         return free
 
@@ -110,10 +115,13 @@ class Directory:
         for node in gone[: max(0, len(gone) - MOST_GONE)]:
             self.claims.pop(node, None)
         free = {self.names.pop(node) for node in gone[: max(0, len(gone) - MOST_GONE)]}
+        free -= set(self.names.values())
+        for name in free:
+            self.groups.pop(name, None)
         absent = [node for node in self.asked if node not in here and node not in self.names]
         for node in absent:
             del self.asked[node]
-        return sorted(free - set(self.names.values()))
+        return sorted(free)
 
     def _holder(self, name: str, here: set[int]) -> int | None:
         """The connected node that has this name."""
@@ -174,7 +182,9 @@ class Directory:
             elif name in self.names.values():
                 log.info("fedcote: client %s is now node %d", name, node)
             self.names[node] = name
-            self._join(name, group)
+            if group is not None:
+                self.groups[name] = group
+            self.join(name)
             if len(labels) != classes:
                 log.warning(
                     "fedcote: client %s has %d classes, most have %d: its labels are not used%s",
@@ -187,11 +197,14 @@ class Directory:
                 self.selector.set_labels(name, labels)
         return told
 
-    def _join(self, name: str, group: str | None) -> None:
-        """Takes note of the group that a client says it is in; where it says nothing, it stays where it is."""
-        if group in self.selector.groups:
-            self.selector.set_group(name, group)
-        elif group is not None:
+    def join(self, name: str) -> None:
+        """Puts a client into the group that it says it is in; one that says nothing stays where it is."""
+        group = self.groups.get(name)
+        if group is None:
+            return
+        known = group in self.selector.groups
+        self.selector.set_group(name, group if known else None)
+        if not known:
             log.warning(
                 "fedcote: client %s says it is in group %s, which is none of groups=: it is taken to "
                 "fail on its own",
@@ -204,6 +217,7 @@ class Directory:
             "names": {str(node): name for node, name in self.names.items()},
             "asked": {str(node): times for node, times in self.asked.items()},
             "claims": {str(node): name for node, name in self.claims.items()},
+            "groups": dict(self.groups),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -211,6 +225,7 @@ class Directory:
         self.names = {int(node): str(name) for node, name in state["names"].items()}
         self.asked = {int(node): int(times) for node, times in state["asked"].items()}
         self.claims = {int(node): str(name) for node, name in state.get("claims", {}).items()}
+        self.groups = {str(name): str(group) for name, group in state.get("groups", {}).items()}
 
 
 def _answer(node: int, reply: Message) -> Answer:

@@ -17,7 +17,6 @@ from ._training import Training
 class Resumable(Training):
     """Training that goes on from a saved state."""
 
-    groups: dict[str, float]
     state_file: Path | None
 
     def state(self) -> dict[str, Any]:
@@ -58,9 +57,19 @@ class Resumable(Training):
                         f"state: was saved with {part} {saved[part]}, this is {ours[part]}; "
                         "use the same options, or start again from nothing"
                     )
+            groups, known = self.selector.groups, state["selector"].get("groups", [])
+            gone = [name for name in known if name not in groups]
+            if gone:
+                raise ValueError(
+                    f"state: was saved with group {gone[0]!r}, which groups= has not; give it, with 0 "
+                    "if it is never down, or start again from nothing"
+                )
             self.selector.restore(state["selector"])
-            self.selector.set_groups(self.groups)  # measured anew, perhaps
+            self.selector.set_groups(groups)  # measured anew, perhaps
             self.directory.restore(state["directory"])
+            for name, group in self.directory.groups.items():
+                if group not in known:
+                    self.directory.join(name)
             if self.memory is not None:
                 self.memory.clear()
                 if updates is not None and isinstance(self.memory, Control):

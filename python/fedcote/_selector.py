@@ -234,8 +234,9 @@ class Selector:
         """Says by how many decibels the capacity of a client's link exceeded what its upload needs.
 
         Pilots or channel state show it, whether or not the upload arrives; tell it before
-        :meth:`observe`. Pilots of clients that were not asked count, too: with them, clients that
-        walk are followed best. For ``estimator="signal"``.
+        :meth:`observe`, and after :meth:`select`. Pilots of clients that were not asked count, too:
+        with them everybody's link is known after a few rounds. They show links only: devices that
+        break and clients that are late are learnt from uploads. For ``estimator="signal"``.
         """
         self._core.observe_signal(int(self._number([client])[0]), float(margin_db))
 

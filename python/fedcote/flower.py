@@ -98,9 +98,9 @@ class FedCote(Resumable):
         Clients that fail more often are left out: 0.95 for memory and control, 0.85 for the mean.
     groups
         Clients that fail together, behind an access point, relay or cell: how often each group is
-        down, ``{"ap": 0.2}``. It is part of the failures that are estimated. For the mean; with
-        memory and control whom to ask follows from failures alone. Clients say which one they are
-        in (``label_histogram(group=…)``, or ``client-group`` in the node's configuration), or
+        down, ``{"ap": 0.2}``. It is part of the failures that are estimated. For
+        ``aim="appearance"``. Clients say which one they are in (``label_histogram(group=…)``, or
+        ``client-group`` in the node's configuration), or
         ``strategy.selector.set_group("phone-7", "ap")`` does.
     estimator, method, coverage, kappa, efficiency
         See :class:`fedcote.Selector`.
@@ -195,6 +195,11 @@ class FedCote(Resumable):
                 if aggregation == "memory"
                 else Control(forget_after, server_rate, correction)
             )
+        if groups and aim == "freshness":
+            raise ValueError(
+                'groups: are for aim="appearance"; for "freshness" whom to ask follows from failures '
+                "alone"
+            )
         self.optimizer = optimizer_of(server_optimizer, server_rate)
         self.privacy = privacy_of(noise_multiplier, max_share, clip, max_norm, aggregation)
         if threshold is None:
@@ -215,7 +220,6 @@ class FedCote(Resumable):
             kappa=kappa,
             efficiency=efficiency,
         )
-        self.groups = dict(groups or {})
         self.state_file = None if state_file is None else Path(state_file)
         self.directory = Directory(self.selector, query_timeout, query_attempts, classes)
         self.max_attempts = max_attempts
@@ -293,7 +297,8 @@ class FedCote(Resumable):
     def observe_signal(self, client: str, margin_db: float) -> None:
         """Tells the margin of a client's link in this round, for ``estimator="signal"``.
 
-        Of clients that were drawn before their replies are aggregated; of others at any time.
+        Of clients that were drawn after they were, and before their replies are aggregated; of others
+        at any time.
         """
         self.selector.observe_signal(client, margin_db)
 

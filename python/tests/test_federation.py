@@ -26,7 +26,7 @@ from fedcote.flower import FedCote  # noqa: E402
 
 CLIENTS = 5
 FAULTS = {"0": (1, "raise"), "1": (2, "nan"), "2": (3, "sleep"), "3": (3, "kill")}
-ROUNDS, DIES_AFTER, TIMEOUT = 4, 2, 60.0
+ROUNDS, DIES_AFTER, TIMEOUT = 4, 2, 120.0
 
 
 @pytest.fixture(scope="module")

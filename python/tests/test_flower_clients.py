@@ -115,8 +115,34 @@ def test_clients_say_which_group_they_fail_with(tmp_path, caplog):
     train(again, grid, rounds=4)
     assert again.selector.groups == {"ap": 0.1, "cell": 0.3} and not grid.queries
     expected(again, again.selector.groups)
+    # A group that a client named earlier is known from now on.
+    more = FedCote(**options, groups=again.selector.groups | {"cellar": 0.2})
+    train(more, grid, rounds=5)
+    group[3] = "cellar"
+    expected(more, more.selector.groups)
+    assert not grid.queries
+    # Another node with the name of a client that is gone may be elsewhere.
+    grid.present.discard(grid.nodes[0])
+    grid.nodes.append(grid.nodes[-1] + 1)
+    grid.present.add(grid.nodes[-1])
+    grid.names.append("0")
+    grid.labels.append(grid.labels[0])
+    grid.answers[6] = {"name": "0", "labels": grid.labels[0], "group": "nowhere"}
+    train(more, grid, rounds=6)
+    group[0] = None
+    expected(more, more.selector.groups)
+    for lost in (None, {"ap": 0.1, "cell": 0.3}):
+        with pytest.raises(ValueError, match="state: was saved with group '(ap|cellar)', which"):
+            train(FedCote(**options, groups=lost), grid, rounds=7)
+
+
+def test_groups_are_refused_where_they_change_nothing():
     with pytest.raises(ValueError, match="groups: 'ap' must be down with a probability"):
         FedCote(groups={"ap": 2})
+    for aggregation in ("memory", "control"):
+        with pytest.raises(ValueError, match='groups: are for aim="appearance"'):
+            FedCote(aggregation=aggregation, groups={"ap": 0.2})
+        FedCote(aggregation=aggregation, aim="appearance", groups={"ap": 0.2})
 
 
 def test_groups_that_would_mislead_are_not_taken():

@@ -52,12 +52,16 @@ mod tests {
 
     /// A run with four thousand million local steps could not be stopped from the page: the flag is looked at between rounds.
     #[test]
-    fn the_end_of_the_input_stops_a_round_that_never_ends() {
+    fn the_end_of_the_input_and_nothing_else_stops_a_run() {
+        use std::io::Write as _;
+
         static STOP: AtomicBool = AtomicBool::new(false);
-        let (input, page) = std::io::pipe().unwrap();
+        let (input, mut page) = std::io::pipe().unwrap();
         let watch = std::thread::spawn(|| {
-            stop_with_input(input, &STOP, Duration::from_millis(50));
+            stop_with_input(input, &STOP, Duration::from_millis(1));
         });
+        // More than a pipe holds: when it is written, most of it was read.
+        page.write_all(&[b'x'; 1 << 20]).unwrap();
         assert!(!STOP.load(Ordering::Relaxed) && !watch.is_finished(), "the page is there");
         drop(page);
         watch.join().unwrap();

@@ -33,6 +33,7 @@ def strategy_named(name: str, config: Mapping[str, Any]) -> FedAvg:
             aggregation=AGGREGATIONS[name],
             correction="auto" if correction == "auto" else float(correction),
             selected=int(config["selected"]),
+            query_timeout=float(config["timeout"]),
             seed=int(config["seed"]),
             state_file=str(config["state-file"]) or None,
             clip=float(config["clip"]) or None,

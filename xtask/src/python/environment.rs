@@ -63,16 +63,15 @@ impl Environment {
         let _ = file.and_then(|mut file| file.write_all(&told));
     }
 
-    /// Runs a command, its output where this environment's goes.
+    /// Runs a command; its output, and what is said of it, where this environment's goes.
     fn call(&self, command: &mut Command) -> Result<(), String> {
-        if let Some(log) = &self.log {
-            let wrong = |error| format!("{}: {error}", log.display());
-            let mut file =
-                fs::OpenOptions::new().create(true).append(true).open(log).map_err(wrong)?;
-            writeln!(file, "$ {}", format!("{command:?}").replace('"', "")).map_err(wrong)?;
-            command.stdout(file.try_clone().map_err(wrong)?).stderr(file);
-        }
-        call(command)
+        let Some(log) = &self.log else { return call(command) };
+        let wrong = |error| format!("{}: {error}", log.display());
+        let mut file = fs::OpenOptions::new().create(true).append(true).open(log).map_err(wrong)?;
+        writeln!(file, "$ {}", shown(command)).map_err(wrong)?;
+        command.stdout(file.try_clone().map_err(wrong)?).stderr(file.try_clone().map_err(wrong)?);
+        let seconds = run(command)?;
+        writeln!(file, "  took {seconds} s").map_err(wrong)
     }
 
     /// A module of the environment as a command.
@@ -154,12 +153,25 @@ impl Environment {
 
 /// Prints a command and runs it; its output goes where ours goes, and how long it took where that is worth knowing.
 pub fn call(command: &mut Command) -> Result<(), String> {
-    println!("$ {}", format!("{command:?}").replace('"', ""));
-    let begun = Instant::now();
-    let status = command.status().map_err(|error| format!("{command:?}: {error}"))?;
-    let seconds = begun.elapsed().as_secs();
+    println!("$ {}", shown(command));
+    let seconds = run(command)?;
     if seconds >= 5 {
         println!("  took {seconds} s");
     }
-    if status.success() { Ok(()) } else { Err(format!("{command:?} failed: {status}")) }
+    Ok(())
+}
+
+fn shown(command: &Command) -> String {
+    format!("{command:?}").replace('"', "")
+}
+
+/// Runs a command; how many seconds it took.
+fn run(command: &mut Command) -> Result<u64, String> {
+    let begun = Instant::now();
+    let status = command.status().map_err(|error| format!("{command:?}: {error}"))?;
+    if status.success() {
+        Ok(begun.elapsed().as_secs())
+    } else {
+        Err(format!("{command:?} failed: {status}"))
+    }
 }

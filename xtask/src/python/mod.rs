@@ -1,10 +1,10 @@
 //! The Python package: format, lints and types of its sources; build the wheel, install it into fresh environments, run
 //! its tests.
 //!
-//! Environments under `target/python`: one with nothing but the wheel, one with the oldest Flower that is supported, one
-//! with the newest that resolves, one with Ray, and one without any of them but with JAX, scikit-learn, a notebook's kernel and
-//! trackers of experiments; they are tested at the same time. Only the newest Flower plays the real federation on loopback. PyTorch is large: it has an environment and a task of its own, and stays
-//! installed.
+//! Environments under `target/python`: one with nothing but the wheel; then, tested at the same time, one with the oldest
+//! Flower that is supported, one with the newest that resolves, one with Ray, and one without any of them but with JAX,
+//! scikit-learn, a notebook's kernel and trackers of experiments. Only the newest Flower plays the real federation on loopback.
+//! PyTorch is large: it has an environment and a task of its own, and stays installed.
 
 mod environment;
 
@@ -22,9 +22,15 @@ pub struct Package {
     wheel: String,
 }
 
-/// Builds the wheel; without Python, or without packages, a line says that its tests are skipped. Continuous integration, where
-/// nobody reads that line, fails instead.
-pub fn package_or_skip() -> Result<Option<Package>, String> {
+/// The package, or why its tests are skipped.
+pub enum Built {
+    Package(Package),
+    Skipped(String),
+}
+
+/// Builds the wheel, unless there is no Python, or packages cannot be installed. Continuous integration, where nobody reads
+/// what was skipped, fails then.
+pub fn package_or_skip() -> Result<Built, String> {
     let version = "import sys; sys.exit(sys.version_info < (3, 10))";
     let found = Command::new("python3").args(["-c", version]).status();
     let tools = if found.is_ok_and(|status| status.success()) {
@@ -39,12 +45,9 @@ pub fn package_or_skip() -> Result<Option<Package>, String> {
         Err("there is no `python3` of version 3.10 or newer".to_owned())
     };
     match tools {
-        Ok(tools) => package(tools).map(Some),
+        Ok(tools) => package(tools).map(Built::Package),
         Err(reason) if crate::strict() => Err(format!("Python: {reason}")),
-        Err(reason) => {
-            println!("Python tests SKIPPED: {reason}");
-            Ok(None)
-        }
+        Err(reason) => Ok(Built::Skipped(reason)),
     }
 }
 
@@ -84,25 +87,27 @@ pub fn test(Package { tools, wheel }: &Package) -> Result<(), String> {
         ("flower-oldest", oldest_flower),
         ("ray", ray),
     ];
-    println!("Four environments are tested at the same time; each tells what it did when it ends");
+    println!(
+        "Four environments are tested at the same time; what each does is in {} until it ends",
+        folder.join("NAME.log").display()
+    );
     std::thread::scope(|scope| {
         let part = |(name, test): (&'static str, Part)| {
             let (folder, wheel) = (folder.clone(), wheel.as_str());
             scope.spawn(move || {
                 let log = folder.join(name).with_extension("log");
-                let environment = Environment::fresh(&folder, name)?.quiet(log.clone());
-                let result = test(root, &environment, wheel);
+                let environment = Environment::fresh(&folder, name);
+                let result = environment
+                    .and_then(|environment| test(root, &environment.quiet(log.clone()), wheel));
                 let told = fs::read(&log).unwrap_or_default();
                 println!("--- {name}\n{}", String::from_utf8_lossy(&told));
-                result.map_err(|reason| format!("{name}: {reason}"))
+                result.map_err(|reason| format!("{name}, see {}: {reason}", log.display()))
             })
         };
         let started: Vec<_> = parts.into_iter().map(part).collect();
-        let results = started.into_iter().map(|part| {
+        crate::all_of(started.into_iter().map(|part| {
             part.join().unwrap_or_else(|_| Err("a part of the Python tests panicked".into()))
-        });
-        let failed: Vec<String> = results.filter_map(Result::err).collect();
-        if failed.is_empty() { Ok(()) } else { Err(failed.join("\n")) }
+        }))
     })
 }
 
@@ -123,7 +128,8 @@ fn newest_flower(root: &Path, newest: &Environment, wheel: &str) -> Result<(), S
         })();
         let federations = federations.join();
         newest.append(&real);
-        federations.unwrap_or_else(|_| Err("real federations panicked".into())).and(rest)
+        let federations = federations.unwrap_or_else(|_| Err("real federations panicked".into()));
+        crate::all_of([rest, federations])
     })
 }
 
@@ -199,11 +205,17 @@ pub fn torch() -> Result<(), String> {
     );
     let wheel = tools(&folder)?.wheel(root, &folder)?;
     let environment = Environment::new(&folder, "torch")?;
-    let wanted = [&format!("{wheel}[torch]"), "pytest", "mypy>=1.14"];
+    let wanted = [&format!("{wheel}[torch,flower]"), "pytest", "mypy>=1.14"];
     environment.install(&[wanted.as_slice(), &NOTEBOOKS].concat())?;
     // The version is the same whatever was changed.
     environment.install(&["--force-reinstall", "--no-deps", &wheel])?;
-    let tests = ["test_torch.py", "test_torch_data.py", "test_docs.py", "test_notebooks.py"];
+    let tests = [
+        "test_correction.py",
+        "test_torch.py",
+        "test_torch_data.py",
+        "test_docs.py",
+        "test_notebooks.py",
+    ];
     let tests = tests.map(|name| format!("python/tests/{name}"));
     environment.pytest(root, &tests.each_ref().map(String::as_str), &[])?;
     environment.types(root, &["python/fedcote/torch.py", "examples/torch"])

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use fedcote::random::Purpose;
 use fedcote_radio::Upload;
+use rayon::prelude::*;
 
 use super::Engine;
 use crate::Error;
@@ -54,6 +55,10 @@ impl Engine {
         for (place, (&(client, _), uploads)) in selected.iter().zip(through).enumerate() {
             for upload in uploads {
                 let (client, arrived) = (client as usize, upload.arrived && sound(place));
+                if upload.transmissions == 0 {
+                    estimator.observe_absent(client);
+                    continue;
+                }
                 if let Some(margin_db) = upload.margin_db {
                     estimator.observe_signal(client, margin_db);
                 }
@@ -63,21 +68,28 @@ impl Engine {
         }
     }
 
-    /// Tells the estimator what pilots show of the links of clients that did not upload, where they send any.
+    /// Tells the estimator what pilots show of the links of clients that did not upload, where they send any. A scheme whose
+    /// uploads do not go over these links learns nothing from them.
     pub(super) fn observe_pilots(&mut self, context: &RoundContext, selected: &[Count]) {
         let Some(estimator) = &mut self.estimator else { return };
         let world = context.world;
-        if world.scenario.observation.pilots == Pilots::Uploads {
+        if world.scenario.observation.pilots == Pilots::Uploads
+            || self.scheme.failures != FailureKind::Network
+        {
             return;
         }
         let key = world.key(Purpose::Pilot).round(context.round);
         let mut uploaded = vec![false; context.federation.len()];
         selected.iter().for_each(|&(client, _)| uploaded[client as usize] = true);
-        for client in (0..context.federation.len()).filter(|&client| !uploaded[client]) {
-            let pilot = world.network.upload(context.round, client, key.client(client as u64));
-            if let Some(margin_db) = pilot.margin_db {
-                estimator.observe_signal(client, margin_db);
-            }
+        let pilot = |client: usize| {
+            world.network.upload(context.round, client, key.client(client as u64)).margin_db
+        };
+        let margin = |client: usize| if uploaded[client] { None } else { pilot(client) };
+        // Few clients are not worth waking threads.
+        let margins: Vec<Option<f64>> =
+            (0..uploaded.len()).into_par_iter().with_min_len(4096).map(margin).collect();
+        for (client, margin_db) in margins.into_iter().enumerate() {
+            margin_db.into_iter().for_each(|margin_db| estimator.observe_signal(client, margin_db));
         }
     }
 
@@ -85,8 +97,7 @@ impl Engine {
     pub(super) fn observe_absent(&mut self, context: &RoundContext) {
         let Some(estimator) = &mut self.estimator else { return };
         for (client, _) in context.available.iter().enumerate().filter(|(_, there)| !**there) {
-            estimator.observe_transmissions(client, 1, false);
-            estimator.observe(client, false);
+            estimator.observe_absent(client);
         }
     }
 }

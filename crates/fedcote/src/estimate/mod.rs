@@ -297,6 +297,28 @@ impl Estimator {
         }
     }
 
+    /// Takes note of an upload that was lost whatever its link: the client was not there.
+    ///
+    /// # Panics
+    /// When there is no such client.
+    pub fn observe_absent(&mut self, client: usize) {
+        match self {
+            Self::Signal(signal) => signal.observe_absent(client),
+            Self::Retransmissions(found) => {
+                found.observe_transmissions(client, 1, false);
+                found.observe(client, false);
+            }
+            Self::Window(_) | Self::Exponential(_) | Self::Beta(_) => self.observe(client, false),
+        }
+    }
+
+    /// Clients are drawn: what was told of uploads before is not about those that follow.
+    pub(crate) fn draw(&mut self) {
+        if let Self::Signal(signal) = self {
+            signal.draw();
+        }
+    }
+
     /// Whether the parts of a restored state fit together.
     #[cfg(feature = "serde")]
     pub(crate) fn fits(&self) -> bool {

@@ -156,6 +156,18 @@ impl Signal {
         self.seen[client] = seen;
     }
 
+    /// Takes note of an upload in the current round that was lost whatever its link: the client was not there. Panics when there
+    /// is no such client.
+    pub fn observe_absent(&mut self, client: usize) {
+        let seen = self.current(client);
+        self.seen[client] = Seen { failed: seen.failed + 1.0, pending: None, ..seen };
+    }
+
+    /// Clients are drawn: margins told before say nothing about the uploads that follow.
+    pub fn draw(&mut self) {
+        self.seen.iter_mut().for_each(|seen| seen.pending = None);
+    }
+
     /// Ends the current round.
     pub fn tick(&mut self) {
         self.round += 1;
@@ -191,6 +203,24 @@ mod tests {
         let mut with_upload = signal.clone();
         with_upload.observe(0, false);
         assert_eq!(with_upload.failure(0), signal.failure(0));
+        // Nor does one that was told before somebody was drawn in the same round.
+        signal.observe_signal(0, 20.0);
+        signal.draw();
+        let before = signal.failure(0);
+        signal.observe(0, false);
+        assert_eq!(signal.failure(0), before);
+    }
+
+    /// Half of the uploads of a client that is away half of the time used to be left out, since they show no margin.
+    #[test]
+    fn absence_counts_beside_the_link() {
+        let mut signal = Signal::new(1, 1.0).unwrap();
+        for _ in 0..500 {
+            signal.observe_signal(0, 30.0);
+            signal.observe(0, true);
+            signal.observe_absent(0);
+        }
+        assert!((signal.failure(0) - 0.5).abs() < 0.01, "{}", signal.failure(0));
     }
 
     #[test]

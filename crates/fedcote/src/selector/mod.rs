@@ -309,7 +309,10 @@ impl Selector {
         let key = Key::new(self.state.seed, Purpose::Selection).round(round).attempt(attempt);
         let drawn = self.solve_and_draw(clients, present, selected, key);
         match (&drawn, before) {
-            (Ok(_), _) => (self.state.round, self.state.attempt) = (round, attempt),
+            (Ok(_), _) => {
+                (self.state.round, self.state.attempt) = (round, attempt);
+                self.state.estimator.draw();
+            }
             (Err(_), Some(before)) => self.state.estimator = before,
             (Err(_), None) => {}
         }
