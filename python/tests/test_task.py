@@ -322,9 +322,9 @@ def test_jobs_pickle_and_draw_the_same_mini_batches():
         jobs[0].batches(0)
 
 
-def interrupted(tmp_path, body, presses):
+def interrupted(tmp_path, body, presses, before=""):
     script = f"""
-import signal, sys, time
+import os, signal, sys, time
 import numpy as np
 import fedcote
 sys.path.insert(0, {os.path.dirname(__file__)!r})
@@ -334,6 +334,7 @@ class Slow(Toy):
     def train(self, model, job):
         {body}
         return super().train(model, job)
+{before}
 try:
     fedcote.simulate({{**TOY, "rounds": 100000}}, task=Slow(), out={str(tmp_path / "run")!r})
 except KeyboardInterrupt:
@@ -365,3 +366,19 @@ def test_ctrl_c_finishes_the_round_and_saves(tmp_path):
 def test_a_second_ctrl_c_stops_in_the_middle_of_the_users_code(tmp_path):
     body = "print('training', flush=True)\n        while True: time.sleep(0.01)"
     assert interrupted(tmp_path, body, 2) == 42
+
+
+def test_a_second_ctrl_c_while_the_first_is_told_is_not_lost(tmp_path):
+    """Regression: pressed before the line about the first was written, it was taken for an error of
+    writing it, and the user's code went on for ever.
+    """
+    body = "print('training', flush=True)\n        while True: time.sleep(0.01)"
+    before = """
+from fedcote import _progress
+told = _progress.Watch.stopping
+def stopping(self, again):
+    told(self, again)
+    again or os.kill(os.getpid(), signal.SIGINT)
+_progress.Watch.stopping = stopping
+"""
+    assert interrupted(tmp_path, body, 1, before) == 42

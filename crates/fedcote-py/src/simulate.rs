@@ -15,6 +15,7 @@ use fedcote_sim::remote::Remote;
 use fedcote_sim::sweep;
 use fedcote_sim::{Classifications, RoundReport, Scenario, Tasks};
 use numpy::PyArray1;
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -156,12 +157,25 @@ pub fn simulate(
                 thread::sleep(LOOK);
                 if let Err(error) = Python::attach(|py| progress.show(py, &watch)) {
                     // The second time the user's code is interrupted, too; the first time the round is finished.
-                    let again = interrupt.is_some();
+                    let mut again = interrupt.is_some();
                     interrupt.get_or_insert(error);
                     stop.store(true, Ordering::Relaxed);
-                    let told =
-                        Python::attach(|py| watch.call_method1(py, "stopping", (again,)).map(drop));
-                    interrupt = told.err().or(interrupt);
+                    let tell = |again: bool| {
+                        Python::attach(|py| {
+                            let told = watch.call_method1(py, "stopping", (again,));
+                            told.map(drop).map_err(|error| {
+                                (error.is_instance_of::<PyKeyboardInterrupt>(py), error)
+                            })
+                        })
+                    };
+                    while let Err((pressed, error)) = tell(again) {
+                        if !pressed {
+                            interrupt = Some(error);
+                            break;
+                        }
+                        // Pressed while the first time was told: that is the second time.
+                        again = true;
+                    }
                 }
             }
             let last = Python::attach(|py| progress.show(py, &watch));
