@@ -20,10 +20,6 @@ log = logging.getLogger("flwr")
 
 QUERY = "query.label_histogram"
 
-#: How long clients that come later are waited for at most, in seconds: one that is silent on purpose
-#: must not hold up every round for the time that the first ones get.
-LATER = 10.0
-
 #: Nodes that are gone and still known by name. A client that comes back as another node says its name.
 MOST_GONE = 10_000
 
@@ -55,12 +51,22 @@ class Directory:
     """The clients' names by node. Nodes change when a client restarts, names do not."""
 
     def __init__(
-        self, selector: Selector, timeout: float, attempts: int, classes: int | None = None
+        self,
+        selector: Selector,
+        timeout: float,
+        attempts: int,
+        classes: int | None = None,
+        newcomer_timeout: float = 10.0,
     ) -> None:
         if classes is not None and not 1 <= classes <= MAX_CLASSES:
             raise ValueError(f"classes: must be from 1 to {MAX_CLASSES}, is {classes}")
+        if not newcomer_timeout > 0.0:
+            raise ValueError(f"newcomer_timeout: must be positive, is {newcomer_timeout}")
         self.selector = selector
         self.timeout = timeout
+        #: How long clients that come later are waited for at most, in seconds: one that is silent on
+        #: purpose must not hold up every round for the time that the first ones get.
+        self.newcomer_timeout = newcomer_timeout
         self.attempts = attempts
         self.classes = classes
         self.names: dict[int, str] = {}
@@ -69,6 +75,8 @@ class Directory:
         self.claims: dict[int, str] = {}
         #: The groups that clients say they are in, by name, whether the selector knows these or not.
         self.groups: dict[str, str] = {}
+        #: Labels that wait until enough clients agree on how many there are, by name.
+        self.undecided: dict[str, list[float]] = {}
 
     def present(self, grid: Grid, at_least: int) -> set[int]:
         """The nodes that are connected; waits for enough of them."""
@@ -96,8 +104,10 @@ class Directory:
         Returns what these nodes were called until now.
         """
         free = []
+        held = self._held(here)
         for node, name in list(self.claims.items()):
-            if node in here and self._holder(name, here) is None:
+            if node in here and name not in held:
+                held.add(name)
                 del self.claims[node]
                 free.append(self.names[node])
                 if (group := self.groups.pop(self.names[node], None)) is not None:
@@ -118,20 +128,19 @@ class Directory:
         free -= set(self.names.values())
         for name in free:
             self.groups.pop(name, None)
+            self.undecided.pop(name, None)
         absent = [node for node in self.asked if node not in here and node not in self.names]
         for node in absent:
             del self.asked[node]
         return sorted(free)
 
-    def _holder(self, name: str, here: set[int]) -> int | None:
-        """The connected node that has this name."""
-        return next(
-            (node for node, one in self.names.items() if one == name and node in here), None
-        )
+    def _held(self, here: set[int]) -> set[str]:
+        """The names of connected nodes."""
+        return {name for node, name in self.names.items() if node in here}
 
     def _introduce(self, grid: Grid, unknown: list[int], here: set[int]) -> None:
         """Asks nodes for their names and label histograms."""
-        timeout = min(self.timeout, LATER) if self.names else self.timeout
+        timeout = min(self.timeout, self.newcomer_timeout) if self.names else self.timeout
         messages = [message(RecordDict(), node, QUERY, timeout) for node in unknown]
         replies = list(grid.send_and_receive(messages, timeout=timeout))
         nodes = {sent.metadata.message_id: sent.metadata.dst_node_id for sent in messages}
@@ -162,40 +171,51 @@ class Directory:
 
     def _learn(self, answers: Mapping[int, Answer], here: set[int]) -> int:
         """Takes note of names and labels; returns how many told labels that can be used."""
-        classes = self.classes or self.selector.classes
-        if not classes and answers:
-            # What most of the first ones say, so that none decides alone.
-            lengths = Counter(len(answer.labels) for answer in answers.values())
-            classes = lengths.most_common(1)[0][0]
-        told = 0
+        held, known = self._held(here), set(self.names.values())
+        told: dict[str, list[float]] = {}
         for node in sorted(answers):
             name, labels, group = answers[node]
-            holder = self._holder(name, here)
-            if holder is not None:
+            if name in held:
                 self.claims[node] = name
                 log.warning(
-                    "fedcote: node %d calls itself %s, as node %d does, which is connected: it is "
-                    "called %s until that one leaves; give every client a name of its own",
-                    node, name, holder, fallback(node),
+                    "fedcote: node %d calls itself %s, as another node does, which is connected: it "
+                    "is called %s until that one leaves; give every client a name of its own",
+                    node, name, fallback(node),
                 )  # fmt: skip
                 name = fallback(node)
-            elif name in self.names.values():
+            elif name in known:
                 log.info("fedcote: client %s is now node %d", name, node)
             self.names[node] = name
+            held.add(name)
             if group is not None:
                 self.groups[name] = group
             self.join(name)
-            if len(labels) != classes:
+            told[name] = labels
+        if not (classes := self.classes or self.selector.classes):
+            told = self.undecided = {**self.undecided, **told}
+            classes = _agreed(told, alone=len(here) == 1)
+            if told and not classes:
                 log.warning(
-                    "fedcote: client %s has %d classes, most have %d: its labels are not used%s",
-                    name, len(labels), classes,
-                    "" if self.classes else "; say how many there are by classes=",
-                )  # fmt: skip
-                continue
-            told += 1
-            if sum(labels):  # noise may have left nothing
-                self.selector.set_labels(name, labels)
-        return told
+                    "fedcote: %d clients told their labels and do not agree on how many there are: "
+                    "none is used until more have come; say it by classes=",
+                    len(told),
+                )
+                return 0
+            self.undecided = {}
+        return sum(self._label(name, labels, classes) for name, labels in told.items())
+
+    def _label(self, name: str, labels: list[float], classes: int) -> bool:
+        """Takes note of a client's labels; whether they can be used."""
+        if len(labels) != classes:
+            log.warning(
+                "fedcote: client %s has %d classes, most have %d: its labels are not used%s",
+                name, len(labels), classes,
+                "" if self.classes else "; say how many there are by classes=",
+            )  # fmt: skip
+            return False
+        if sum(labels):  # noise may have left nothing
+            self.selector.set_labels(name, labels)
+        return True
 
     def join(self, name: str) -> None:
         """Puts a client into the group that it says it is in; one that says nothing stays where it is."""
@@ -218,6 +238,7 @@ class Directory:
             "asked": {str(node): times for node, times in self.asked.items()},
             "claims": {str(node): name for node, name in self.claims.items()},
             "groups": dict(self.groups),
+            "undecided": dict(self.undecided),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -226,6 +247,20 @@ class Directory:
         self.asked = {int(node): int(times) for node, times in state["asked"].items()}
         self.claims = {int(node): str(name) for node, name in state.get("claims", {}).items()}
         self.groups = {str(name): str(group) for name, group in state.get("groups", {}).items()}
+        self.undecided = {
+            str(name): [float(count) for count in labels]
+            for name, labels in state.get("undecided", {}).items()
+        }
+
+
+def _agreed(told: Mapping[str, list[float]], alone: bool) -> int:
+    """How many labels there are, by what more than half of the clients say that told theirs; 0 if no
+    number has so many, or a single one while others are there: none decides for all.
+    """
+    for classes, clients in Counter(map(len, told.values())).most_common(1):
+        if 2 * clients > len(told) and (clients > 1 or alone):
+            return classes
+    return 0
 
 
 def _answer(node: int, reply: Message) -> Answer:

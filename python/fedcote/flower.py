@@ -110,10 +110,15 @@ class FedCote(Resumable):
     query_timeout
         How long to wait for clients' label histograms, in seconds. Clients that join later are
         asked when they are first seen.
+    newcomer_timeout
+        How long to wait for those that join later, at most, in seconds: the round waits for them,
+        so that one that is silent on purpose must not hold up every round. More where starting a
+        ClientApp takes longer, as on small devices that load PyTorch.
     query_attempts
         How often a client that does not tell its labels is asked.
     classes
-        How many labels there are. Default: what most of the first clients say.
+        How many labels there are. Default: what more than half of the clients say that have told
+        theirs; until a number has so many, no labels are used.
     max_attempts
         How often to draw in a round in which nothing arrives.
     max_norm
@@ -160,6 +165,7 @@ class FedCote(Resumable):
         efficiency: float = 0.0,
         state_file: str | Path | None = None,
         query_timeout: float = 60.0,
+        newcomer_timeout: float = 10.0,
         query_attempts: int = 3,
         classes: int | None = None,
         max_attempts: int = 3,
@@ -221,7 +227,9 @@ class FedCote(Resumable):
             efficiency=efficiency,
         )
         self.state_file = None if state_file is None else Path(state_file)
-        self.directory = Directory(self.selector, query_timeout, query_attempts, classes)
+        self.directory = Directory(
+            self.selector, query_timeout, query_attempts, classes, newcomer_timeout
+        )
         self.max_attempts = max_attempts
         self.bounds = Bounds(max_norm, clip)
         self.ignored_errors = frozenset(ignored_errors)

@@ -67,6 +67,41 @@ def test_one_client_does_not_decide_the_number_of_classes(labels, classes):
         np.testing.assert_array_equal(told[str(client)], LABELS[client])
 
 
+@pytest.mark.parametrize("hostile", [0, 1])
+def test_a_tie_of_the_first_clients_decides_nothing(tmp_path, caplog, hostile):
+    """Regression: of two first clients that disagree the lower node decided how many classes there
+    are for good; labels of all others were refused.
+    """
+    options = dict(FEW, state_file=tmp_path / "state.json")
+    strategy, grid = FedCote(**options), Answers(LABELS)
+    grid.answers = {hostile: {"name": str(hostile), "labels": [7]}}
+    late = set(grid.nodes[2:])
+    grid.present -= late
+    train(strategy, grid, rounds=1)
+    assert not strategy.selector.classes
+    assert "2 clients told their labels and do not agree" in caplog.text
+    # What was told is kept over a restart, and used when more have come.
+    grid.present |= late
+    more = FedCote(**options)
+    train(more, grid, rounds=2)
+    assert more.selector.classes == 4 and not more.directory.undecided
+    counts = np.reshape(more.selector.state()["core"]["counts"], (-1, 4))
+    told = dict(zip(more.selector.clients, counts, strict=True))
+    np.testing.assert_array_equal(told[str(1 - hostile)], LABELS[1 - hostile])
+
+
+def test_the_only_answer_decides_for_nobody_else():
+    """Regression: one client that answers while the others start decided the number of classes."""
+    strategy, grid = FedCote(**FEW), Answers(LABELS)
+    grid.mute = {str(client) for client in range(1, 6)}
+    grid.answers = {0: {"name": "0", "labels": [7]}}
+    train(strategy, grid, rounds=1)
+    assert not strategy.selector.classes
+    grid.mute = set()
+    train(strategy, grid, rounds=2)
+    assert strategy.selector.classes == 4
+
+
 def test_a_given_number_of_classes_is_kept_to():
     grid = Answers(LABELS)
     grid.answers = {client: {"name": str(client), "labels": [1, 2]} for client in range(5)}

@@ -188,6 +188,15 @@ def test_a_silent_newcomer_does_not_hold_up_rounds_for_long():
     grid.present.add(late)
     train(strategy, grid, rounds=4)
     assert waited == [60.0, 10.0, 10.0, 10.0]
+    grid.present.discard(late)
+    patient = FedCote(**FEW, newcomer_timeout=45.0)
+    patient.begin(30)
+    train(patient, grid, rounds=1)
+    grid.present.add(late)
+    train(patient, grid, rounds=2)
+    assert waited[4] == 60.0 and set(waited[5:]) == {45.0}
+    with pytest.raises(ValueError, match="newcomer_timeout: must be positive, is 0"):
+        FedCote(newcomer_timeout=0)
 
 
 def test_state_files_keep_their_folder(tmp_path):
