@@ -1,6 +1,7 @@
 """The strategy on a Grid without processes."""
 
 import json
+import math
 
 import numpy as np
 import oracles
@@ -326,3 +327,56 @@ def test_failing_clients_still_appear_by_their_share():
     error = share.std(axis=0) / np.sqrt(rounds)
     weights = LABELS.sum(axis=1) / LABELS.sum()
     assert (np.abs(share.mean(axis=0) - weights) < 5 * error).all()
+
+
+class Measured(FedCote):
+    """Margins of links in dB, and failed transmissions, are told before replies are judged."""
+
+    def __init__(self, told, **options):
+        super().__init__(**FEW, **options)
+        self.told = told
+
+    def aggregate_train(self, server_round, replies):
+        self.told(self, server_round)
+        return super().aggregate_train(server_round, replies)
+
+
+def test_margins_of_links_tell_failures_sooner_than_uploads():
+    deviation, rounds = 4.0, 10
+    means = np.array([8.0, 5.0, 2.0, 0.0, -2.0, -4.0])
+    truth = np.array([0.5 * math.erfc(mean / deviation / 2**0.5) for mean in means])
+    errors = {"signal": 0.0, "beta": 0.0}
+    for seed in range(4):
+        margins = np.random.default_rng(seed).normal(means, deviation, size=(rounds + 1, 6))
+
+        def behave(name, round_, margins=margins):
+            return None if margins[round_, int(name)] > 0 else "silent"
+
+        def everyone(strategy, round_, margins=margins):
+            for client in range(6):
+                strategy.observe_signal(str(client), margins[round_, client])
+
+        for estimator, told in (("signal", everyone), ("beta", lambda *_: None)):
+            strategy = Measured(told, estimator=estimator)
+            train(strategy, FakeGrid(LABELS, behave), rounds=rounds)
+            found = strategy.selector.failures(list("012345"))
+            errors[estimator] += np.abs(found - truth).mean() / 4
+    # 0.07 and 0.16
+    assert 2 * errors["signal"] < errors["beta"]
+
+
+def test_transmissions_tell_failures_sooner_than_uploads():
+    # A transmission fails with 0.5, an upload when all four do: 1/16, seen within thirty rounds.
+    rng = np.random.default_rng(6)
+    lost = rng.random((31, 6, 4)) < 0.5
+    failed = np.where(lost.all(axis=2), 4, (~lost).argmax(axis=2))
+
+    def told(strategy, round_):
+        for name in strategy.selector.clients:
+            times = int(failed[round_, int(name)])
+            strategy.observe_transmissions(name, times, times < 4)
+
+    strategy = Measured(told, estimator={"kind": "retransmissions", "retransmissions": 3})
+    behave = lambda name, round_: None if failed[round_, int(name)] < 4 else "silent"  # noqa: E731
+    train(strategy, FakeGrid(LABELS, behave), rounds=30)
+    assert np.abs(strategy.selector.failures(list("012345")) - 1 / 16).max() < 0.05
