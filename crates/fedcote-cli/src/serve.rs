@@ -72,7 +72,7 @@ impl Address {
 
     /// The token that the user gave: by flag, by file, or by the environment.
     fn token(&self) -> Result<Option<String>, Error> {
-        let (token, place) = match (&self.token, &self.token_file, std::env::var(TOKEN)) {
+        let (token, place) = match (&self.token, &self.token_file, std::env::var_os(TOKEN)) {
             (Some(token), ..) => (token.clone(), "--token".to_owned()),
             (None, Some(path), _) => {
                 let place = format!("--token-file {}", path.display());
@@ -83,8 +83,12 @@ impl Address {
                 file.take(MOST_TOKEN).read_to_string(&mut text).map_err(|error| wrong(&error))?;
                 (text.lines().next().unwrap_or_default().trim().to_owned(), place)
             }
-            (None, None, Ok(token)) if !token.is_empty() => (token, TOKEN.to_owned()),
-            _ => return Ok(None),
+            // A variable that holds nothing is a mistake more often than a wish for a page without a token.
+            (None, None, Some(token)) => match token.into_string() {
+                Ok(token) => (token, TOKEN.to_owned()),
+                Err(_) => return Err(Error::request(format!("{TOKEN}: is no text"))),
+            },
+            (None, None, None) => return Ok(None),
         };
         Guard::check_token(&token).map_err(|error| Error::request(format!("{place}: {error}")))?;
         Ok(Some(token))

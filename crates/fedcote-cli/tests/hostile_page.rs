@@ -41,12 +41,23 @@ fn the_token_may_come_from_the_environment_or_a_file() {
         assert_eq!(status(&server.get(&format!("/?token={token}"))), 303);
     }
     fs::write(&file, "short\n").unwrap();
+    // Regression: a variable that held nothing, or no text, was taken for none, and the page had no token.
+    #[cfg(unix)]
+    let no_text: std::ffi::OsString =
+        std::os::unix::ffi::OsStringExt::from_vec(b"\xffabcdefghijklmnopq".to_vec());
+    #[cfg(not(unix))]
+    let no_text = std::ffi::OsString::from("spaces are not allowed");
     for (words, variable, reason) in [
+        (vec![], "", "FEDCOTE_TOKEN: must have 16 to 200 characters"),
         (vec!["--token-file", file.to_str().unwrap()], "", "token: must have 16 to 200 characters"),
         (vec!["--token-file", "nowhere"], "", "--token-file nowhere: "),
         (vec![], "spaces are not allowed", "FEDCOTE_TOKEN: may have letters"),
         (vec!["--token-file", "x", "--token", "y"], "", "cannot be used with"),
-    ] {
+    ]
+    .map(|(words, variable, reason)| (words, std::ffi::OsString::from(variable), reason))
+    .into_iter()
+    .chain([(vec![], no_text, "FEDCOTE_TOKEN: ")])
+    {
         let output = Command::new(env!("CARGO_BIN_EXE_fedcote"))
             .args(["serve", "--listen", "127.0.0.1:0"])
             .args(&words)
