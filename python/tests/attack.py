@@ -43,6 +43,7 @@ OPTIONS = [
     {"clip": 1.0, "noise_multiplier": 0.5},
     {"aggregation": "memory", "server_optimizer": "adam"},
     {"classes": 3},
+    {"groups": {"ap": 0.3, "0": 0.1}},
 ]
 
 
@@ -98,7 +99,7 @@ class Hostile(FakeGrid):
         )
 
     def _answer(self):
-        keys = self.dice.sample(["labels", "name", "corrected", "length", "x"], k=3)
+        keys = self.dice.sample(["labels", "name", "group", "corrected", "length", "x"], k=3)
         record = ConfigRecord({key: self._value() for key in {"labels", *keys}})
         return {self.dice.choice(["fedcote", "fedcote", "fedcote", "else"]): record}
 

@@ -1,5 +1,6 @@
 //! Requests to a real `fedcote serve` on loopback.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -65,6 +66,43 @@ const KEYS: [&str; 20] = [
     "data.folder",
     "task.python",
     "",
+];
+
+/// The keys of them that the form has, with the most that it takes where there is a bound.
+const FORM: [(&str, Option<u64>); 17] = [
+    ("rounds", Some(100_000)),
+    ("clients", Some(100_000)),
+    ("selected", Some(1_000_000)),
+    ("seeds", None),
+    ("schemes", None),
+    ("evaluate_every", None),
+    ("data.set", None),
+    ("model.kind", None),
+    ("data.partition", None),
+    ("data.unbalance", None),
+    ("training.rate", None),
+    ("training.local_steps", Some(100_000)),
+    ("training.batch", Some(100_000)),
+    ("network.outdoor_excess_loss_db", None),
+    ("network.mobility", None),
+    ("network.knowledge", None),
+    ("network.deadline_seconds", None),
+];
+
+/// Whole numbers on both sides of the bounds, as TOML may spell them.
+const NUMBERS: [&str; 12] = [
+    "3",
+    "0x10",
+    "0b101",
+    "0o17",
+    "100_000",
+    "100_001",
+    "4_000_000_000",
+    "0x3b9aca00",
+    "+7",
+    "0o777_777",
+    "0b1111_1111_1111_1111_1111",
+    "1_000_001",
 ];
 
 /// `fedcote serve` on a folder.
@@ -133,9 +171,14 @@ impl Server {
         Ok((status, text))
     }
 
-    /// Judges an answer.
+    /// Sends bytes and judges the answer.
     fn judge(&self, bytes: &[u8]) -> Answer {
         let (status, text) = self.send(bytes)?;
+        Self::judged(bytes, status, &text)
+    }
+
+    /// Judges an answer.
+    fn judged(bytes: &[u8], status: u16, text: &str) -> Answer {
         let shown = || String::from_utf8_lossy(bytes).into_owned();
         let busy = status == 503 && text.contains("too many browsers");
         if (status >= 500 && !busy) || text.contains("root:x:") {
@@ -174,22 +217,24 @@ impl Server {
         self.judge(&bytes)
     }
 
-    /// A form of hostile settings. Its name is taken, so that none starts anything.
+    /// A form of hostile settings. Its name is taken, so that none starts anything: one whose name alone is refused would
+    /// have started, and must be within what the page bounds, however its numbers are spelt.
     pub fn form(&self, chance: &mut Chance) -> Answer {
         let quoted = |text: &str| {
             let escaped: String = text.chars().flat_map(escape).collect();
             format!("\"{escaped}\"")
         };
-        let settings: Vec<String> = (0..chance.below(4))
+        let settings: BTreeMap<&str, String> = (0..chance.below(4))
             .map(|_| {
                 let key = *chance.one(&KEYS);
-                let value = match chance.below(4) {
+                let value = match chance.below(6) {
                     0 => "[\"fedavg\", \"fedcote\"]".to_owned(),
                     1 => format!("{}{}", word(chance), word(chance)),
                     2 => chance.below(u64::MAX).to_string(),
-                    _ => word(chance).to_owned(),
+                    3 => word(chance).to_owned(),
+                    _ => (*chance.one(&NUMBERS)).to_owned(),
                 };
-                format!("{}:{}", quoted(key), quoted(&value))
+                (key, value)
             })
             .collect();
         let preset = *chance.one(&["quickstart", "paper-harsh", "quickstart-dynamic", "", "../x"]);
@@ -202,22 +247,51 @@ impl Server {
             }
             _ => String::new(),
         };
-        let settings = settings.join(",");
+        let written: Vec<String> = settings
+            .iter()
+            .map(|(key, value)| format!("{}:{}", quoted(key), quoted(value)))
+            .collect();
         let body = format!(
-            "{{\"name\":\"one\",\"preset\":{}{like},\"settings\":{{{settings}}}}}",
-            quoted(preset)
+            "{{\"name\":\"one\",\"preset\":{}{like},\"settings\":{{{}}}}}",
+            quoted(preset),
+            written.join(",")
         );
         let host = &self.address;
         let request = format!(
             "POST /api/runs HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
             body.len()
         );
-        let answer = self.judge(request.as_bytes())?;
+        let (status, text) = self.send(request.as_bytes())?;
+        let answer = Self::judged(request.as_bytes(), status, &text)?;
         if answer != "refused" {
             return Err(format!("{body} is {answer}, though its name is taken"));
         }
-        Ok(answer)
+        if !text.contains("\"field\":\"name\"") {
+            return Ok("refused for what they ask".to_owned());
+        }
+        for (key, value) in &settings {
+            let Some((_, most)) = FORM.iter().find(|(known, _)| known == key) else {
+                return Err(format!("{body} would start, though the form has no `{key}`"));
+            };
+            let (Some(most), found) = (most, whole(value)) else { continue };
+            if found.is_none_or(|found| found > *most) {
+                return Err(format!("{body} would start, though `{key}` is at most {most}"));
+            }
+        }
+        Ok("refused for their name alone".to_owned())
     }
+}
+
+/// A whole number as TOML has it.
+fn whole(text: &str) -> Option<u64> {
+    let digits = text.trim().trim_start_matches('+').replace('_', "");
+    let (digits, radix) = match digits.get(..2) {
+        Some("0x") => (&digits[2..], 16),
+        Some("0o") => (&digits[2..], 8),
+        Some("0b") => (&digits[2..], 2),
+        _ => (&digits[..], 10),
+    };
+    u64::from_str_radix(digits, radix).ok()
 }
 
 /// Whether a request has all that it announces.
