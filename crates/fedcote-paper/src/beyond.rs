@@ -26,6 +26,15 @@ const SIGNAL: Setting = Setting {
     slug: "estimated-signal",
     keys: &["network.knowledge=estimated", "server.exploration=0.05", "network.estimator=signal"],
 };
+const PILOTS: Setting = Setting {
+    slug: "estimated-pilots",
+    keys: &[
+        "network.knowledge=estimated",
+        "server.exploration=0.05",
+        "network.estimator=signal",
+        "network.pilots=everyone",
+    ],
+};
 const BLIND: Setting = Setting {
     slug: "estimated-blind",
     keys: &["network.knowledge=estimated", "server.exploration=0.0"],
@@ -79,18 +88,20 @@ const ALL: [Named; 27] = [
     ("ideal-control", "ideal-control", None),
 ];
 
-const LEARNT: [Named; 11] = [
-    ("fedcote, known", "fedcote", None),
-    ("fedcote, beta", "fedcote", Some(ESTIMATED)),
-    ("fedcote, beta, no exploration", "fedcote", Some(BLIND)),
-    ("fedcote, exponential", "fedcote", Some(EXPONENTIAL)),
-    ("fedcote, window", "fedcote", Some(WINDOW)),
-    ("fedcote, signal", "fedcote", Some(SIGNAL)),
-    ("fedcote-memory, known", "fedcote-memory", None),
-    ("fedcote-memory, beta", "fedcote-memory", Some(ESTIMATED)),
-    ("fedcote-memory, exponential", "fedcote-memory", Some(EXPONENTIAL)),
-    ("fedcote-memory, window", "fedcote-memory", Some(WINDOW)),
-    ("fedcote-memory, signal", "fedcote-memory", Some(SIGNAL)),
+const LEARNT: [Named; 13] = [
+    ("fedcote (known)", "fedcote", None),
+    ("fedcote (beta)", "fedcote", Some(ESTIMATED)),
+    ("fedcote (beta without exploration)", "fedcote", Some(BLIND)),
+    ("fedcote (exponential)", "fedcote", Some(EXPONENTIAL)),
+    ("fedcote (window)", "fedcote", Some(WINDOW)),
+    ("fedcote (signal)", "fedcote", Some(SIGNAL)),
+    ("fedcote (signal and pilots of everyone)", "fedcote", Some(PILOTS)),
+    ("fedcote-memory (known)", "fedcote-memory", None),
+    ("fedcote-memory (beta)", "fedcote-memory", Some(ESTIMATED)),
+    ("fedcote-memory (exponential)", "fedcote-memory", Some(EXPONENTIAL)),
+    ("fedcote-memory (window)", "fedcote-memory", Some(WINDOW)),
+    ("fedcote-memory (signal)", "fedcote-memory", Some(SIGNAL)),
+    ("fedcote-memory (signal and pilots of everyone)", "fedcote-memory", Some(PILOTS)),
 ];
 
 const THRESHOLD: [Named; 10] = [

@@ -89,6 +89,12 @@ impl Environment {
         self.call(self.module("pip").args(options).args(packages))
     }
 
+    /// Whether a package could be installed now, if it were not there.
+    pub fn reach(&self, package: &str) -> Result<(), String> {
+        let options = ["install", "--quiet", "--dry-run", "--ignore-installed", "--no-deps"];
+        self.call(self.module("pip").args(options).args(["--disable-pip-version-check", package]))
+    }
+
     /// Builds the wheel and says where it is.
     pub fn wheel(&self, root: &Path, folder: &Path) -> Result<String, String> {
         let wheels = folder.join("wheels");

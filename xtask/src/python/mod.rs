@@ -38,7 +38,10 @@ pub fn package_or_skip() -> Result<Built, String> {
             "Installs maturin and ziglang from the Python package index below {}",
             crate::target().display()
         );
-        tools(&crate::target().join("python")).map_err(|reason| {
+        let made = tools(&crate::target().join("python"));
+        // What is installed says nothing of what is to come.
+        let made = made.and_then(|tools| tools.reach("pytest").map(|()| tools));
+        made.map_err(|reason| {
             format!("packages cannot be installed, for want of a network perhaps ({reason})")
         })
     } else {
