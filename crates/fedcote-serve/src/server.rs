@@ -180,7 +180,7 @@ mod tests {
         write!(watcher, "GET /api/runs/long/events HTTP/1.1\r\nhost: localhost:{port}\r\n\r\n")
             .unwrap();
         // A connection that was closed at the other end refuses what is written to it.
-        let hung_up = (0..600).any(|_| {
+        let hung_up = (0..6000).any(|_| {
             std::thread::sleep(Duration::from_millis(100));
             watcher.write_all(b"x").is_err()
         });
