@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use fedcote_plot::axis::Format;
 use fedcote_plot::lines::{Lines, Point, Series};
 use fedcote_plot::panel::{Panel, figure};
-use fedcote_plot::tables::{Better, Column, Digits, Row, Table};
+use fedcote_plot::tables::{Better, Cell, Column, Digits, Row, Table};
 use fedcote_plot::theme;
 use fedcote_sim::summary::Spread;
 
@@ -23,7 +23,7 @@ pub fn draw(
     curve: Curve,
     title: String,
     grid: &Grid,
-    seeds: &[u64],
+    seeds: &[Vec<u64>],
     cells: &Cells,
     store: &Store,
 ) -> Result<Document, Error> {
@@ -39,9 +39,10 @@ pub fn draw(
             Curve::MeanLoss => ("training loss, mean over rounds up to r".into(), Format::Number),
         };
         lines.bands = grid.rows.len() <= MANY;
-        for (row, &style) in grid.rows.iter().zip(&styles) {
+        for ((row, &style), cells) in grid.rows.iter().zip(&styles).zip(cells) {
             let mut runs = Vec::new();
-            for &seed in seeds {
+            // A row without one of the seeds is not shown in the table, either.
+            for &seed in seeds[at].iter().filter(|_| !cells[at].is_empty()) {
                 let variant = grid.variant(row, column);
                 let run = Run { variant, scheme: row.scheme.clone(), seed };
                 runs.extend(store.read(&run)?.map(|played| values(curve, &played.curve)));
@@ -71,7 +72,8 @@ pub fn draw(
     let mut tables: Vec<(&'static str, Table)> =
         ["panel-1", "panel-2"].into_iter().zip(summaries).collect();
     if curve == Curve::MeanLoss {
-        tables.insert(0, ("", at_rounds(&panels)));
+        let several: Vec<bool> = seeds.iter().map(|seeds| seeds.len() > 1).collect();
+        tables.insert(0, ("", at_rounds(&panels, &several)));
     }
     let data = vec![("curves", csv(&panels.iter().collect::<Vec<_>>()))];
     Ok(Document { title, text, tables, figures, data })
@@ -93,7 +95,7 @@ pub fn csv(panels: &[&Lines]) -> String {
 }
 
 /// The values of all curves at five rounds, the last one among them.
-fn at_rounds(panels: &[Lines]) -> Table {
+fn at_rounds(panels: &[Lines], several: &[bool]) -> Table {
     let mut columns = Vec::new();
     let mut rows: Vec<Row> = Vec::new();
     for (panel, lines) in panels.iter().enumerate() {
@@ -107,8 +109,13 @@ fn at_rounds(panels: &[Lines]) -> Table {
             for fifth in 1..=5 {
                 let wanted = last * f64::from(fifth) / 5.0;
                 let point = series.points.iter().rev().find(|point| point.x <= wanted);
-                let spread = point.map(|p| Spread { mean: p.mean, std: p.deviation });
-                rows[at].cells.push(spread.into());
+                rows[at].cells.push(match point {
+                    None => Cell::Empty,
+                    Some(p) if several[panel] => {
+                        Cell::Spread(Spread { mean: p.mean, std: p.deviation })
+                    }
+                    Some(p) => Cell::Number(p.mean),
+                });
             }
         }
         for fifth in 1..=5 {
@@ -192,7 +199,7 @@ mod tests {
         let style = theme::styles(&["fedavg"])[0];
         lines.series = vec![Series { name: "fedavg".into(), style, points, strong: false }];
         assert!(csv(&[&lines]).contains("\n\"a \"\"b\"\"\",\"fedavg\",2,0.5,0.25\n"));
-        let table = at_rounds(&[lines]);
+        let table = at_rounds(&[lines], &[true]);
         assert_eq!((table.columns.len(), table.rows[0].cells.len()), (5, 5));
         let runs = [vec![(1, 1.0), (2, 4.0)], vec![(1, 3.0)]];
         let points = over_seeds(&runs);
