@@ -114,6 +114,12 @@ fn ratios(cases: &[Vec<Measured>]) -> Lines {
         let points = first.points.iter().map(flat).collect();
         lines.series.push(series("the solver's default".into(), 7, points));
     }
+    // Where they span less than a factor of ten the axis is linear, and begins at 0: it is quotients that count.
+    let (low, high) = lines.y_range();
+    if high <= 10.0 * low {
+        lines.logarithmic = false;
+        lines.range = Some((0.0, high));
+    }
     lines
 }
 
