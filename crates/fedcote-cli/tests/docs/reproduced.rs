@@ -24,7 +24,7 @@ fn why(one: &Compared) -> &'static str {
             "`scaffold-printed` in `readings`, with the printed divisor, is reproduced"
         }
         (_, "table-11", "scaffold") => {
-            "not explained: a variate that advances unheard is far worse"
+            "not explained"
         }
         (_, _, "newt") => {
             "who was never heard from comes first here; another reading in `readings`"
