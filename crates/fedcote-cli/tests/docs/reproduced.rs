@@ -23,9 +23,7 @@ fn why(one: &Compared) -> &'static str {
         ("calibrated", "table-11", "scaffold") if one.column.ends_with("non-iid") => {
             "`scaffold-printed` in `readings`, with the printed divisor, is reproduced"
         }
-        (_, "table-11", "scaffold") => {
-            "not explained"
-        }
+        (_, "table-11", "scaffold") => "not explained",
         (_, _, "newt") => {
             "who was never heard from comes first here; another reading in `readings`"
         }
@@ -78,7 +76,8 @@ impl Compared {
     }
 
     fn is_reproduced(&self) -> bool {
-        self.difference().abs() <= self.limit()
+        // A loss of 1e34 has blown up, and its spread would allow anything.
+        self.difference().abs() <= self.limit().min(1e6)
     }
 
     /// Whether it is the same number of ours beside the same of the paper, whose tables round and repeat.
