@@ -103,13 +103,21 @@ pub fn run(args: Args, session: &Session) -> Result<(), Error> {
     let stop = stop_on_signal(if remote.is_some() { CANCELLING } else { FINISHING })?;
     let missing = plan.missing();
     let width = plan.schemes().map(str::len).max().unwrap_or(0) + 8;
-    let progress = Progress::over(missing, plan.rounds(), width, Style::of(missing == 0));
+    // Without runs to play there are no bars, but lines about artefacts all the same.
+    let style = if missing == 0 { Style::Lines } else { Style::of(false) };
+    let progress = Progress::over(missing, plan.rounds(), width, style);
     let made = plan.make(stop, remote.as_deref(), &progress)?;
     progress.finish();
     match made.as_deref() {
         None => Err(Error::Interrupted(
             "interrupted; run the same command again to continue".to_owned(),
         )),
+        Some([]) if options.existing => {
+            let out = options.out.display();
+            Err(Error::work(format!(
+                "nothing was made: {out} has none of the runs; `fedcote paper --list` counts what is there"
+            )))
+        }
         Some([only]) if options.artefacts.len() == 1 => crate::output::print(&only.text),
         Some(_) => Ok(()),
     }

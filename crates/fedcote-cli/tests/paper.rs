@@ -31,7 +31,7 @@ fn a_table_is_made_and_no_finished_run_is_repeated() {
     let done = paper(folder.path(), &words);
     assert!(done.status.success(), "{}", text(&done.stderr));
     let out = folder.path().join("paper");
-    let page = fs::read_to_string(out.join("calibrated-cut/table-4.md")).unwrap();
+    let page = fs::read_to_string(out.join("calibrated-cut-r2/table-4.md")).unwrap();
     for word in [
         "# table-4: MNIST, balanced",
         "(cut down: 2 rounds, 1 seed, 2 schemes)",
@@ -42,7 +42,7 @@ fn a_table_is_made_and_no_finished_run_is_repeated() {
         assert!(page.contains(word), "{word} in {page}");
     }
     for ending in ["tex", "csv", "json"] {
-        assert!(out.join(format!("calibrated-cut/table-4.{ending}")).is_file(), "{ending}");
+        assert!(out.join(format!("calibrated-cut-r2/table-4.{ending}")).is_file(), "{ending}");
     }
     let modified = |path| fs::metadata(path).unwrap().modified().unwrap();
     let all = [("iid", "fedavg"), ("iid", "ideal"), ("pairs", "fedavg"), ("pairs", "ideal")];
@@ -56,7 +56,7 @@ fn a_table_is_made_and_no_finished_run_is_repeated() {
     for ((share, scheme), before) in all.iter().zip(before).take(3) {
         assert_eq!(modified(finished(&out, share, scheme)), before, "{share} {scheme}");
     }
-    assert_eq!(fs::read_to_string(out.join("calibrated-cut/table-4.md")).unwrap(), page);
+    assert_eq!(fs::read_to_string(out.join("calibrated-cut-r2/table-4.md")).unwrap(), page);
 }
 
 #[test]
@@ -69,14 +69,42 @@ fn parts_of_the_runs_merge_to_the_same_table() {
         let done = paper(folder.path(), &words(&["--shard", part, "--out", out]));
         assert!(done.status.success(), "{}", text(&done.stderr));
         assert!(text(&done.stderr).contains("1 of 2 runs are missing"), "{}", text(&done.stderr));
-        assert!(!folder.path().join(out).join("calibrated-cut").exists());
+        assert!(!folder.path().join(out).join("calibrated-cut-r2").exists());
     }
     let runs = "runs/calibrated-mnist-pairs-u0.5-k10-walking-r2/ideal";
     fs::rename(folder.path().join("two").join(runs), folder.path().join("one").join(runs)).unwrap();
     let done = paper(folder.path(), &words(&["--out", "one"]));
     assert!(done.status.success(), "{}", text(&done.stderr));
     assert!(!text(&done.stderr).contains("runs)"), "nothing is played: {}", text(&done.stderr));
-    assert!(folder.path().join("one/calibrated-cut/table-12.md").is_file());
+    assert!(folder.path().join("one/calibrated-cut-r2/table-12.md").is_file());
+}
+
+/// Regression: nothing was said, the status was 0, and measurements of gradients trained.
+#[test]
+fn what_is_not_there_is_told_and_nothing_is_trained() {
+    let folder = tempfile::tempdir().unwrap();
+    let done = paper(folder.path(), &["table-5", "figure-3", "theorem-2", "--existing"]);
+    let told = text(&done.stderr);
+    assert_eq!(done.status.code(), Some(1), "{told}");
+    for line in [
+        "table-5: 340 of 340 runs are missing; it is left out",
+        "seed1.json is missing; it is left out",
+        "nothing was made: paper has none of the runs",
+    ] {
+        assert!(told.contains(line), "{line} in {told}");
+    }
+    assert_eq!(told.matches("it is left out").count(), 3, "{told}");
+    assert!(!folder.path().join("paper/gradients").exists());
+    let done = paper(folder.path(), &["table-5", "table-8", "--existing"]);
+    let told = text(&done.stderr);
+    assert!(done.status.success(), "{told}");
+    assert!(told.contains("table-5: 340 of 340 runs are missing; it is left out"), "{told}");
+    // A page of the same name, with other schemes, is not replaced in silence.
+    let words = |schemes| [&["table-12"], &SMALL[..], &[schemes]].concat();
+    let one = paper(folder.path(), &words("fedavg"));
+    assert!(one.status.success() && !text(&one.stderr).contains("replaces"));
+    let two = text(&paper(folder.path(), &words("fedavg,ideal")).stderr);
+    assert!(two.contains("table-12: replaces \"table-12: walking clients"), "{two}");
 }
 
 #[test]

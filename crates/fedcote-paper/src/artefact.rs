@@ -109,7 +109,7 @@ impl Grid {
 }
 
 /// The artefacts, in the paper's order.
-pub const ARTEFACTS: [Artefact; 36] = [
+pub const ARTEFACTS: [Artefact; 37] = [
     other("table-2", "settings: the standard of each client", Other::Standards),
     other("table-3", "settings: link parameters of each standard", Other::Links),
     table(
@@ -166,6 +166,13 @@ pub const ARTEFACTS: [Artefact; 36] = [
     other("figure-6", "selection probabilities, and the labels they lead to", Other::Selection),
     other("figure-7", "selection probabilities for growing K", Other::Draws),
     curves("figure-8", "accuracy over rounds, K = 20", Curve::Accuracy, None, grids::figure_8),
+    curves(
+        "accuracy-balanced",
+        "accuracy over rounds, balanced, K = 10, two labels per client",
+        Curve::Accuracy,
+        None,
+        grids::accuracy_balanced,
+    ),
     curves("figure-9", "mean training loss over rounds", Curve::MeanLoss, None, grids::figure_9),
     other("theorem-1", "the terms of the convergence bound", Other::Theorem),
     other("theorem-2", "the same where clients walk", Other::TheoremWalking),

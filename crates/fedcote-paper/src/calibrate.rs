@@ -17,7 +17,7 @@ use crate::curves::{self, WIDTH};
 use crate::document::Document;
 use crate::numbers::number;
 use crate::request::Request;
-use crate::tables::{Cells, over};
+use crate::tables::{Cells, over, shown};
 use crate::variant::{Network, Share, Variant, tenths};
 
 /// Placements, each a seed.
@@ -56,10 +56,13 @@ pub fn make(title: String, cells: &Cells) -> Document {
     let rows = losses.iter().zip(&means).zip(&cells[0]).map(|((loss, mean), runs)| Line {
         name: format!("{loss:.1}"),
         cells: vec![
-            (*mean).into(),
-            mean.map_or(Cell::Empty, |m| Cell::Number(m.std / (runs.len() as f64).sqrt())),
-            over(runs, |run| run.tail_accuracy).into(),
-            over(runs, |run| run.arrivals).into(),
+            shown(runs, |run| run.test_accuracy),
+            match (runs.len(), mean) {
+                (2.., Some(mean)) => Cell::Number(mean.std / (runs.len() as f64).sqrt()),
+                _ => Cell::Empty,
+            },
+            shown(runs, |run| run.tail_accuracy),
+            shown(runs, |run| run.arrivals),
         ],
         apart: false,
     });

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use fedcote_plot::axis::Format;
 use fedcote_plot::lines::{Lines, Point, Series};
 use fedcote_plot::panel::{Panel, figure};
-use fedcote_plot::tables::{Better, Column, Digits, Row, Table};
+use fedcote_plot::tables::{Better, Cell, Column, Digits, Row, Table};
 use fedcote_plot::theme;
 use fedcote_sim::summary::Spread;
 
@@ -23,13 +23,17 @@ pub fn draw(
     curve: Curve,
     title: String,
     grid: &Grid,
-    seeds: &[u64],
+    seeds: &[Vec<u64>],
     cells: &Cells,
     store: &Store,
 ) -> Result<Document, Error> {
     let names: Vec<&str> = grid.rows.iter().map(|row| row.name.as_str()).collect();
     let styles = theme::styles(&names);
     let mut panels = Vec::new();
+    let mut text = vec![
+        "Mean over seeds; bands are one standard deviation. Where a run diverged its curve ends."
+            .to_owned(),
+    ];
     let mut summaries = Vec::new();
     for (at, column) in grid.columns.iter().enumerate() {
         let mut lines = Lines::new(&column.paper);
@@ -39,9 +43,10 @@ pub fn draw(
             Curve::MeanLoss => ("training loss, mean over rounds up to r".into(), Format::Number),
         };
         lines.bands = grid.rows.len() <= MANY;
-        for (row, &style) in grid.rows.iter().zip(&styles) {
+        for ((row, &style), cells) in grid.rows.iter().zip(&styles).zip(cells) {
             let mut runs = Vec::new();
-            for &seed in seeds {
+            // A row without one of the seeds is not shown in the table, either.
+            for &seed in seeds[at].iter().filter(|_| !cells[at].is_empty()) {
                 let variant = grid.variant(row, column);
                 let run = Run { variant, scheme: row.scheme.clone(), seed };
                 runs.extend(store.read(&run)?.map(|played| values(curve, &played.curve)));
@@ -49,6 +54,10 @@ pub fn draw(
             let points = over_seeds(&runs);
             let strong = theme::is_strong(&row.name);
             lines.series.push(Series { name: row.name.clone(), style, points, strong });
+        }
+        text.extend(remarks(&lines));
+        if !below(&lines).is_empty() {
+            lines.range = Some(range(&lines, lines.bands));
         }
         panels.push(lines);
         summaries.push(tables::tail(column.paper.clone(), grid, cells, at));
@@ -63,18 +72,59 @@ pub fn draw(
             figures.push((part, figure(&format!("{title}: {}", lines.heading), &each, 4, WIDTH)));
         }
     }
-    let mut text = vec![
-        "Mean over seeds; bands are one standard deviation. Where a run diverged its curve ends."
-            .to_owned(),
-    ];
     text.extend(grid.notes.iter().map(|note| (*note).to_owned()));
     let mut tables: Vec<(&'static str, Table)> =
         ["panel-1", "panel-2"].into_iter().zip(summaries).collect();
     if curve == Curve::MeanLoss {
-        tables.insert(0, ("", at_rounds(&panels)));
+        let several: Vec<bool> = seeds.iter().map(|seeds| seeds.len() > 1).collect();
+        tables.insert(0, ("", at_rounds(&panels, &several)));
     }
     let data = vec![("curves", csv(&panels.iter().collect::<Vec<_>>()))];
     Ok(Document { title, text, tables, figures, data })
+}
+
+/// The curves of accuracy that the axis leaves out: always below half of where the others end. With them it would begin at 0 and
+/// all others would be one line.
+fn below(lines: &Lines) -> Vec<&Series> {
+    let end = |series: &Series| series.points.last().map(|point| point.mean);
+    let mut ends: Vec<f64> = lines.series.iter().filter_map(end).collect();
+    ends.sort_by(f64::total_cmp);
+    let Some(middle) = ends.get(ends.len() / 2).filter(|_| lines.format == Format::Percent) else {
+        return Vec::new();
+    };
+    let is_below = |series: &&Series| {
+        !series.points.is_empty() && series.points.iter().all(|point| point.mean < middle / 2.0)
+    };
+    lines.series.iter().filter(is_below).collect()
+}
+
+/// The y range of the curves that the axis does not leave out.
+fn range(lines: &Lines, bands: bool) -> (f64, f64) {
+    let below = below(lines);
+    let kept = lines.series.iter().filter(|series| !below.contains(series));
+    Lines { bands, series: kept.cloned().collect(), ..lines.clone() }.y_range()
+}
+
+/// What a reader of a panel cannot see: curves below the axis, and curves that cover each other.
+fn remarks(lines: &Lines) -> Vec<String> {
+    let heading = &lines.heading;
+    let mut remarks: Vec<String> = below(lines)
+        .iter()
+        .map(|series| {
+            let end = series.points.last().map_or(f64::NAN, |point| 100.0 * point.mean);
+            format!("{heading}: `{}` is below the axis; it ends at {end:.2} %.", series.name)
+        })
+        .collect();
+    let mut told: Vec<&str> = Vec::new();
+    for series in lines.series.iter().filter(|series| !series.points.is_empty()) {
+        let same = lines.series.iter().filter(|other| other.points == series.points);
+        let names: Vec<&str> = same.map(|other| other.name.as_str()).collect();
+        if names.len() > 1 && !told.contains(&names[0]) {
+            remarks.push(format!("{heading}: `{}` are the same curve.", names.join("`, `")));
+            told.extend(names);
+        }
+    }
+    remarks
 }
 
 /// Everything that panels of lines show.
@@ -85,6 +135,7 @@ pub fn csv(panels: &[&Lines]) -> String {
         for series in &panel.series {
             let (heading, name) = (quoted(&panel.heading), quoted(&series.name));
             for Point { x, mean, deviation } in &series.points {
+                let x = if panel.infinity == Some(*x) { &f64::INFINITY } else { x };
                 text += &format!("{heading},{name},{x},{mean},{deviation}\n");
             }
         }
@@ -93,7 +144,7 @@ pub fn csv(panels: &[&Lines]) -> String {
 }
 
 /// The values of all curves at five rounds, the last one among them.
-fn at_rounds(panels: &[Lines]) -> Table {
+fn at_rounds(panels: &[Lines], several: &[bool]) -> Table {
     let mut columns = Vec::new();
     let mut rows: Vec<Row> = Vec::new();
     for (panel, lines) in panels.iter().enumerate() {
@@ -107,8 +158,13 @@ fn at_rounds(panels: &[Lines]) -> Table {
             for fifth in 1..=5 {
                 let wanted = last * f64::from(fifth) / 5.0;
                 let point = series.points.iter().rev().find(|point| point.x <= wanted);
-                let spread = point.map(|p| Spread { mean: p.mean, std: p.deviation });
-                rows[at].cells.push(spread.into());
+                rows[at].cells.push(match point {
+                    None => Cell::Empty,
+                    Some(p) if several[panel] => {
+                        Cell::Spread(Spread { mean: p.mean, std: p.deviation })
+                    }
+                    Some(p) => Cell::Number(p.mean),
+                });
             }
         }
         for fifth in 1..=5 {
@@ -171,9 +227,7 @@ fn one_by_one(lines: &Lines) -> Vec<Lines> {
         }
     };
     let mut panels: Vec<Lines> = (0..lines.series.len()).map(panel).collect();
-    let ranges = panels.iter().map(Lines::y_range);
-    let range = ranges
-        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), (l, h)| (low.min(l), high.max(h)));
+    let range = range(lines, true);
     panels.iter_mut().for_each(|panel| panel.range = Some(range));
     panels
 }
@@ -181,6 +235,30 @@ fn one_by_one(lines: &Lines) -> Vec<Lines> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Regression: with a curve at 11 % the axis began at 0, and seven others were one line; that three of them are the same was not told.
+    #[test]
+    fn the_axis_is_that_of_the_curves_that_learn_and_the_rest_is_told() {
+        let mut lines = Lines::new("i.i.d.");
+        lines.format = Format::Percent;
+        let names = ["fedavg", "newt", "gs", "tf-aggregation"];
+        let series = |(name, (style, means)): (&str, (_, [f64; 2]))| {
+            let point = |(x, mean)| Point { x, mean, deviation: 0.01 };
+            let points = [1.0, 2.0].into_iter().zip(means).map(point).collect();
+            Series { name: name.to_owned(), style, points, strong: false }
+        };
+        let means = [[0.8, 0.9], [0.85, 0.95], [0.85, 0.95], [0.2, 0.11]];
+        let all = names.into_iter().zip(theme::styles(&names).into_iter().zip(means));
+        lines.series = all.map(series).collect();
+        assert_eq!(range(&lines, false), (0.8, 0.95));
+        assert_eq!(range(&lines, true), (0.8 - 0.01, 0.95 + 0.01));
+        let told = remarks(&lines);
+        assert_eq!(told[0], "i.i.d.: `tf-aggregation` is below the axis; it ends at 11.00 %.");
+        assert_eq!(told[1..], ["i.i.d.: `newt`, `gs` are the same curve."]);
+        assert!(one_by_one(&lines).iter().all(|panel| panel.range == Some(range(&lines, true))));
+        lines.format = Format::Number;
+        assert!(below(&lines).is_empty(), "a low loss is a good one");
+    }
 
     #[test]
     fn the_mean_loss_is_that_of_all_rounds_so_far() {
@@ -192,7 +270,7 @@ mod tests {
         let style = theme::styles(&["fedavg"])[0];
         lines.series = vec![Series { name: "fedavg".into(), style, points, strong: false }];
         assert!(csv(&[&lines]).contains("\n\"a \"\"b\"\"\",\"fedavg\",2,0.5,0.25\n"));
-        let table = at_rounds(&[lines]);
+        let table = at_rounds(&[lines], &[true]);
         assert_eq!((table.columns.len(), table.rows[0].cells.len()), (5, 5));
         let runs = [vec![(1, 1.0), (2, 4.0)], vec![(1, 3.0)]];
         let points = over_seeds(&runs);

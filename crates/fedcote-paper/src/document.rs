@@ -48,6 +48,13 @@ impl Document {
         text
     }
 
+    /// The title of the page that writing would replace, if it is another one.
+    pub fn replaces(&self, folder: &Path, name: &str) -> Option<String> {
+        let page = std::fs::read_to_string(folder.join(format!("{name}.md"))).ok()?;
+        let title = page.lines().next()?.strip_prefix("# ")?;
+        (title != self.title).then(|| title.to_owned())
+    }
+
     /// Writes all files; returns the page's path.
     pub fn write(&self, folder: &Path, name: &str, origin: &Origin) -> Result<PathBuf, Error> {
         let file = |part: &str, ending: &str| match part {

@@ -20,6 +20,9 @@ pub enum Error {
     /// The work failed.
     #[error("{0}")]
     Work(String),
+    /// Nothing may be computed, and what is wanted is not stored.
+    #[error("{0}")]
+    NotStored(String),
     /// The simulator refused or failed.
     #[error(transparent)]
     Simulation(#[from] fedcote_sim::Error),
@@ -30,7 +33,7 @@ impl Error {
     pub fn is_request(&self) -> bool {
         match self {
             Self::Option { .. } | Self::Request(_) => true,
-            Self::Work(_) => false,
+            Self::Work(_) | Self::NotStored(_) => false,
             Self::Simulation(error) => error.is_request(),
         }
     }

@@ -62,15 +62,23 @@ impl Measured {
     }
 }
 
-/// The measurement for a variant, a seed and a number of local steps; read from `out` if it is there.
+/// Where measurements are stored.
+#[derive(Clone, Copy)]
+pub struct Gradients<'a> {
+    pub out: &'a Path,
+    /// What is not there is an error: nothing may be trained.
+    pub existing: bool,
+}
+
+/// The measurement for a variant, a seed and a number of local steps; read from the store if it is there.
 pub fn measured(
     variant: &Variant,
     local_steps: u32,
     rounds: u32,
     seed: u64,
-    out: &Path,
+    store: Gradients,
 ) -> Result<Measured, Error> {
-    let file = file(variant, local_steps, rounds, seed, out);
+    let file = file(variant, local_steps, rounds, seed, store.out);
     if let Ok(text) = std::fs::read_to_string(&file) {
         let found: Measured = serde_json::from_str(&text).map_err(|error| {
             Error::request(format!("{}: {error}; remove it to measure again", file.display()))
@@ -79,6 +87,9 @@ pub fn measured(
         if !found.gaps.is_empty() {
             return Ok(found);
         }
+    }
+    if store.existing {
+        return Err(Error::NotStored(format!("{} is missing", file.display())));
     }
     let mut scenario = variant.scenario(&["ideal".to_owned()], &[seed])?;
     scenario.training.local_steps = LocalSteps::Same(local_steps);

@@ -105,7 +105,14 @@ pub fn twenty(request: &Request) -> Grid {
     };
     let columns = [("iid", Share::Iid), ("non-iid", Share::Pairs)].map(of).into();
     let together = "The paper has one row for Power-of-Choice, Newt and GS: with K = N all three select everyone.";
-    let rows = all_and(&["fedcote-ii-10", "fedcote-ii-10-covered", "fedcote-gradient", "fedcote"]);
+    let rows = all_and(&[
+        "fedcote-ii-10",
+        "fedcote-ii-10-covered",
+        "fedcote-gradient",
+        "fedcote",
+        "fedcote-memory",
+        "fedcote-control",
+    ]);
     Grid { rows, columns, notes: vec![EVALUATED, together, COVERED, NOVA] }
 }
 
@@ -121,6 +128,8 @@ pub fn dynamic(request: &Request) -> Grid {
         "fedcote-ii-4-covered",
         "fedcote-gradient",
         "fedcote",
+        "fedcote-memory",
+        "fedcote-control",
     ]);
     Grid { rows, columns, notes: vec![EVALUATED, EQUALISED, COVERED, NOVA, ideal] }
 }
@@ -135,6 +144,15 @@ pub fn figure_2(request: &Request) -> Grid {
     let schemes = ["fedavg", "power-of-choice", "newt", "gs", "tf-aggregation"];
     let rows = rows(schemes.into_iter().chain(["fedcote-gradient", "fedcote", "ideal"]));
     Grid { rows, columns, notes: vec![EVALUATED] }
+}
+
+/// Tables 4 and 5 over rounds.
+pub fn accuracy_balanced(request: &Request) -> Grid {
+    let variant = request.variant(Share::Pairs);
+    let columns = vec![column("two labels per client", Measure::Accuracy, variant)];
+    let ours = ["fedcote-gradient", "fedcote", "fedcote-memory", "fedcote-control"];
+    let schemes = ["fedavg", "power-of-choice", "scaffold"].into_iter().chain(ours);
+    Grid { rows: rows(schemes.chain(["ideal"])), columns, notes: vec![EVALUATED] }
 }
 
 /// Figure 8.

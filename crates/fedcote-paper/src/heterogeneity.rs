@@ -1,7 +1,5 @@
 //! Figures 3 to 5 and table 13: how much labels matter beside features, one label per client.
 
-use std::path::Path;
-
 use fedcote::Method;
 use fedcote_plot::axis::Format;
 use fedcote_plot::lines::{Lines, Point, Series};
@@ -16,9 +14,10 @@ use crate::artefact::Other;
 use crate::curves::{self, WIDTH};
 use crate::document::Document;
 use crate::error::Error;
-use crate::gradients::{Measured, measured};
+use crate::gradients::{Gradients, Measured, measured};
 use crate::request::Request;
 use crate::selection::world;
+use crate::tables;
 use crate::variant::{Share, Variant};
 
 /// The paper's first iterations.
@@ -32,11 +31,11 @@ fn variant(request: &Request, unbalance: u8) -> Variant {
     Variant { unbalance, selected: 20, ..request.variant(Share::OneLabel) }
 }
 
-fn cases(request: &Request, out: &Path) -> Result<Vec<Vec<Measured>>, Error> {
+fn cases(request: &Request, store: Gradients) -> Result<Vec<Vec<Measured>>, Error> {
     let rounds = request.rounds.unwrap_or(ROUNDS);
     let of = |(_, unbalance): (&str, u8)| {
         let variant = variant(request, unbalance);
-        request.seeds().into_iter().map(|seed| measured(&variant, 1, rounds, seed, out)).collect()
+        request.seeds().into_iter().map(|seed| measured(&variant, 1, rounds, seed, store)).collect()
     };
     CASES.into_iter().map(of).collect()
 }
@@ -53,11 +52,16 @@ fn points(runs: &[Measured], value: impl Fn(&Measured) -> Vec<f64>) -> Vec<Point
 }
 
 /// One of figures 3, 4 and 5, or table 13.
-pub fn make(kind: Other, title: String, request: &Request, out: &Path) -> Result<Document, Error> {
+pub fn make(
+    kind: Other,
+    title: String,
+    request: &Request,
+    store: Gradients,
+) -> Result<Document, Error> {
     if kind == Other::OneLabel {
         return partition(title, request);
     }
-    let cases = cases(request, out)?;
+    let cases = cases(request, store)?;
     let text = vec![
         "One label per client, N = K = 20, E = 1, nothing fails, first rounds of training; mean over seeds. V² of a class at a \
          client is the squared distance of its gradient from the gradient over the whole class; G² is the mean over \
@@ -110,6 +114,12 @@ fn ratios(cases: &[Vec<Measured>]) -> Lines {
         let points = first.points.iter().map(flat).collect();
         lines.series.push(series("the solver's default".into(), 7, points));
     }
+    // Where they span less than a factor of ten the axis is linear, and begins at 0: it is quotients that count.
+    let (low, high) = lines.y_range();
+    if high <= 10.0 * low {
+        lines.logarithmic = false;
+        lines.range = Some((0.0, high));
+    }
     lines
 }
 
@@ -146,7 +156,7 @@ fn summary(cases: &[Vec<Measured>]) -> Table {
     let column = |name: &str| Column::new(name, Better::Neither, Digits::Significant(3));
     let row = |((name, _), runs): (&(&str, u8), &Vec<Measured>)| {
         let over = |value: &dyn Fn(&Measured) -> f64| {
-            Spread::of(&runs.iter().map(value).collect::<Vec<_>>()).into()
+            tables::cell(&runs.iter().map(value).collect::<Vec<_>>())
         };
         let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
         let ratio = |run: &Measured, pick: fn(f64, f64) -> f64| {

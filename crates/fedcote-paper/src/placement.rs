@@ -14,7 +14,7 @@ use crate::document::Document;
 use crate::error::Error;
 use crate::numbers::number;
 use crate::request::Request;
-use crate::tables::{Cells, over};
+use crate::tables::{Cells, over, shown};
 use crate::variant::{Network, Share, Task, Variant};
 
 /// Placements that are tried.
@@ -76,10 +76,10 @@ pub fn make(title: String, grid: &Grid, cells: &Cells) -> Document {
     let rows = runs().zip(&distances).map(|((column, runs), distance)| Line {
         name: column.paper.clone(),
         cells: vec![
-            over(runs, |run| run.test_accuracy).into(),
+            shown(runs, |run| run.test_accuracy),
             distance.map_or(Cell::Empty, Cell::Number),
-            over(runs, |run| run.tail_accuracy).into(),
-            over(runs, |run| run.arrivals).into(),
+            shown(runs, |run| run.tail_accuracy),
+            shown(runs, |run| run.arrivals),
         ],
         apart: false,
     });

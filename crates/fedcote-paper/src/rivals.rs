@@ -6,7 +6,7 @@ use fedcote_sim::summary::{RunSummary, Spread};
 use crate::artefact::{Column, Grid, Measure, Row};
 use crate::document::Document;
 use crate::request::Request;
-use crate::tables::{self, Cells, over};
+use crate::tables::{self, Cells};
 use crate::variant::{Setting, Share, Variant};
 
 /// Seeds of the full table, as many as FedAWE has.
@@ -79,7 +79,7 @@ pub fn make(title: String, grid: &Grid, cells: &Cells) -> Document {
     });
     let line = |(row, cells): (&Row, &Vec<Vec<RunSummary>>)| {
         let cells = grid.columns.iter().zip(cells).flat_map(|(column, runs)| {
-            [tables::shown(runs, over(runs, |run| run.tail_accuracy)), printed(row, column).into()]
+            [tables::shown(runs, |run| run.tail_accuracy), printed(row, column).into()]
         });
         Line { name: row.name.clone(), cells: cells.collect(), apart: false }
     };

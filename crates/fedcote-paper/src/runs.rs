@@ -12,7 +12,7 @@ use fedcote_sim::remote::Remote;
 use fedcote_sim::summary::RunSummary;
 use fedcote_sim::{Classifications, RoundReport};
 
-use crate::artefact::Grid;
+use crate::artefact::{Grid, Row};
 use crate::error::Error;
 use crate::plan::Watch;
 use crate::variant::Variant;
@@ -46,6 +46,49 @@ pub fn of_grid(grid: &Grid, seeds: &[u64]) -> Vec<Run> {
     distinct(cells)
 }
 
+/// What of a grid's runs is there: changes each column to the scenario of the longest runs that have ended, unless the number
+/// of rounds is given, and finds the seeds to show in it. For a mean loss over all rounds that of every fiftieth round will do.
+pub fn there(grid: &mut Grid, seeds: &[u64], store: &Store) -> Vec<Vec<u64>> {
+    let mut shown = Vec::new();
+    for at in 0..grid.columns.len() {
+        let wanted = grid.columns[at].variant.clone();
+        let mut choices = Vec::new();
+        for every_loss in [true, false].into_iter().filter(|&every| wanted.every_loss || !every) {
+            let variant = Variant { every_loss, ..wanted.clone() };
+            let of_row =
+                |row: &Row| store.extents(&Variant { setting: row.setting, ..variant.clone() });
+            let mut extents = match wanted.rounds {
+                None => distinct(grid.rows.iter().flat_map(of_row)),
+                given => vec![given],
+            };
+            extents.sort_by_key(|rounds| std::cmp::Reverse(rounds.unwrap_or(u32::MAX)));
+            choices.extend(extents.into_iter().map(|rounds| Variant { rounds, ..variant.clone() }));
+        }
+        let with_seeds = |choice: Variant| (most(grid, &choice, seeds, store), choice);
+        let found = choices.into_iter().map(with_seeds).find(|(seeds, _)| !seeds.is_empty());
+        let (seeds, variant) = found.unwrap_or((Vec::new(), wanted));
+        grid.columns[at].variant = variant;
+        shown.push(seeds);
+    }
+    shown
+}
+
+/// The seeds with which most runs of a scenario can be shown: those of one row, for all rows that have these.
+fn most(grid: &Grid, variant: &Variant, seeds: &[u64], store: &Store) -> Vec<u64> {
+    let of_row = |row: &Row| -> Vec<u64> {
+        let variant = Variant { setting: row.setting, ..variant.clone() };
+        let run = |&seed: &u64| Run { variant: variant.clone(), scheme: row.scheme.clone(), seed };
+        seeds.iter().copied().filter(|seed| store.has(&run(seed))).collect()
+    };
+    let rows: Vec<Vec<u64>> = grid.rows.iter().map(of_row).collect();
+    let has = |row: &Vec<u64>, seeds: &[u64]| seeds.iter().all(|seed| row.contains(seed));
+    let runs = |seeds: &&Vec<u64>| {
+        let rows = rows.iter().filter(|row| has(row, seeds)).count();
+        (seeds.len() * rows, rows)
+    };
+    rows.iter().max_by_key(runs).cloned().unwrap_or_default()
+}
+
 /// Where runs are kept.
 pub struct Store {
     folder: PathBuf,
@@ -77,6 +120,16 @@ impl Store {
     /// Whether the run has ended.
     pub fn has(&self, run: &Run) -> bool {
         self.path(run).join(Finished::FILE).is_file()
+    }
+
+    /// The numbers of rounds that this scenario may have been played with; `None` is the paper's own.
+    fn extents(&self, variant: &Variant) -> Vec<Option<u32>> {
+        let full = Variant { rounds: None, ..variant.clone() };
+        let start = format!("{}-r", full.slug());
+        let folders = std::fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let cut = folders
+            .filter_map(|folder| folder.file_name().to_str()?.strip_prefix(&start)?.parse().ok());
+        std::iter::once(None).chain(cut.map(Some)).collect()
     }
 
     /// How long a finished run took.

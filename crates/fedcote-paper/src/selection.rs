@@ -131,7 +131,8 @@ pub fn draws(title: String, request: &Request) -> Result<Document, Error> {
         lines
     };
     let (mut paper, mut lines) = (panel("The paper's descent"), panel("Exact solver"));
-    let last = DRAWS[DRAWS.len() - 1] as f64;
+    let infinity = DRAWS[DRAWS.len() - 1] as f64 * 1.15;
+    lines.infinity = Some(infinity);
     for (index, &client) in shown.iter().enumerate() {
         let point = |x, mean| Point { x, mean, deviation: 0.0 };
         let points =
@@ -146,7 +147,7 @@ pub fn draws(title: String, request: &Request) -> Result<Document, Error> {
             let (name, style) = (name.clone(), Style::new(index));
             paper.series.push(Series { name, style, points: descent, strong: false });
         }
-        let points = points.chain([point(last * 1.15, limit[client])]).collect();
+        let points = points.chain([point(infinity, limit[client])]).collect();
         lines.series.push(Series { name, style: Style::new(index), points, strong: false });
     }
     let gap =
@@ -197,7 +198,7 @@ pub fn draws(title: String, request: &Request) -> Result<Document, Error> {
     };
     let text = vec![format!(
         "Seed {}. The paper's descent leaves out clients that fail with more than 0.85; the exact solver keeps the most reliable holder of a \
-         label that would be lost. At the right end of its panel is the limit s ∝ β/(1−ε) for K → ∞.",
+         label that would be lost. At ∞ is the limit s ∝ β/(1−ε) for K → ∞.",
         world.seed
     )];
     let (tables, figures) = (vec![("", table)], vec![("", picture)]);

@@ -13,17 +13,17 @@ use crate::runs::{Run, Store};
 /// The runs of each cell: rows, then columns, then seeds.
 pub type Cells = Vec<Vec<Vec<RunSummary>>>;
 
-/// Reads the runs of a grid. If some have not ended: `None`, or the others if they are asked for.
+/// Reads the runs of a grid, of each column those with its seeds. If some have not ended: `None`, or the others if they are asked for.
 pub fn read(
     grid: &Grid,
-    seeds: &[u64],
+    seeds: &[Vec<u64>],
     store: &Store,
     existing: bool,
 ) -> Result<Option<Cells>, Error> {
     let mut cells = Vec::new();
     for row in &grid.rows {
         let mut line = Vec::new();
-        for column in &grid.columns {
+        for (column, seeds) in grid.columns.iter().zip(seeds) {
             let mut cell = Vec::new();
             for &seed in seeds {
                 let variant = grid.variant(row, column);
@@ -46,9 +46,41 @@ pub fn read(
     Ok(any.then_some(cells))
 }
 
+/// Which rounds and seeds the columns show: what there is decides.
+pub fn extents(grid: &Grid, seeds: &[Vec<u64>]) -> Result<String, Error> {
+    let mut told: Vec<String> = Vec::new();
+    for (column, seeds) in grid.columns.iter().zip(seeds) {
+        let name = column.variant.words();
+        let of_column = match &seeds[..] {
+            [] => format!("{name}: none"),
+            seeds => {
+                let word = if seeds.len() == 1 { "seed" } else { "seeds" };
+                let seeds: Vec<String> = seeds.iter().map(u64::to_string).collect();
+                let rounds = column.variant.rounds()?;
+                format!("{name}: {rounds} rounds, {word} {}", seeds.join(", "))
+            }
+        };
+        if !told.contains(&of_column) {
+            told.push(of_column);
+        }
+    }
+    Ok(format!(
+        "Made of the runs that are there. {}. A scheme that lacks one of these seeds counts as not run.",
+        told.join("; ")
+    ))
+}
+
 /// Mean and deviation over runs of what they have.
 pub fn over(runs: &[RunSummary], value: impl Fn(&RunSummary) -> Option<f64>) -> Option<Spread> {
     Spread::of(&runs.iter().filter_map(value).collect::<Vec<_>>())
+}
+
+/// Mean and deviation; of a single value, which has no deviation, the value.
+pub fn cell(values: &[f64]) -> Cell {
+    match values {
+        [one] => Cell::Number(*one),
+        values => Spread::of(values).into(),
+    }
 }
 
 /// The paper's number in the units of ours.
@@ -66,11 +98,16 @@ pub fn paper(artefact: &str, row: &Row, column: &Column) -> Option<Spread> {
     Some(Spread { mean: value.mean / unit, std })
 }
 
-pub fn ours(runs: &[RunSummary], measure: Measure) -> Option<Spread> {
-    over(runs, |run| match measure {
+/// What a run came to after its last round.
+fn last(run: &RunSummary, measure: Measure) -> Option<f64> {
+    match measure {
         Measure::Accuracy => run.test_accuracy,
         Measure::Loss => run.train_loss,
-    })
+    }
+}
+
+pub fn ours(runs: &[RunSummary], measure: Measure) -> Option<Spread> {
+    over(runs, |run| last(run, measure))
 }
 
 /// The cell of runs that are not there.
@@ -79,8 +116,11 @@ fn not_run() -> Cell {
 }
 
 /// What runs came to, if there are any.
-pub fn shown(runs: &[RunSummary], value: Option<Spread>) -> Cell {
-    if runs.is_empty() { not_run() } else { value.into() }
+pub fn shown(runs: &[RunSummary], value: impl Fn(&RunSummary) -> Option<f64>) -> Cell {
+    match runs {
+        [] => not_run(),
+        runs => cell(&runs.iter().filter_map(value).collect::<Vec<_>>()),
+    }
 }
 
 fn is_apart(row: &Row) -> bool {
@@ -106,7 +146,7 @@ pub fn compared(artefact: &str, title: String, grid: &Grid, cells: &Cells) -> Do
             let difference = ours.zip(theirs).map(|(ours, theirs)| ours.mean - theirs.mean);
             // A loss of 1e34 has blown up: a difference from it says nothing.
             let sound = difference.filter(|difference| difference.abs() < 1e6);
-            line.push(shown(runs, ours));
+            line.push(shown(runs, |run| last(run, column.measure)));
             line.push(theirs.into());
             line.push(sound.map_or(Cell::Empty, Cell::Number));
         }
@@ -169,16 +209,16 @@ pub fn tail(title: String, grid: &Grid, cells: &Cells, at: usize) -> Table {
         let reached = runs.iter().filter(|run| run.rounds_to.is_some()).count();
         let memory = runs.iter().map(|run| run.server_memory).max().unwrap_or(0);
         let line = vec![
-            over(runs, |run| run.test_accuracy).into(),
-            over(runs, |run| run.tail_accuracy).into(),
-            over(runs, |run| run.tail_spread).into(),
+            shown(runs, |run| run.test_accuracy),
+            shown(runs, |run| run.tail_accuracy),
+            shown(runs, |run| run.tail_spread),
             // A mean over those that got there would flatter a scheme that seldom does.
-            match over(runs, |run| run.rounds_to) {
-                Some(rounds) if reached == runs.len() => Cell::Spread(rounds),
-                _ => Cell::Text(format!("{reached} of {} runs", runs.len())),
+            match reached == runs.len() {
+                true => shown(runs, |run| run.rounds_to),
+                false => Cell::Text(format!("{reached} of {} runs", runs.len())),
             },
-            over(runs, |run| run.arrivals).into(),
-            over(runs, |run| run.label_divergence_realised).into(),
+            shown(runs, |run| run.arrivals),
+            shown(runs, |run| run.label_divergence_realised),
             Cell::Number(memory as f64 / 1e6),
             Cell::Text(format!("{diverged} of {}", runs.len())),
         ];

@@ -2,18 +2,16 @@
 //! they walk; the corollaries are the bound without the term that FedCote is made to remove. `proposition-1`: how far clients' gradients
 //! are from the global one, and how far they may be.
 
-use std::path::Path;
-
 use fedcote::bound::{Bound, Training, proposition_1, theorem_2};
 use fedcote::{Federation, Options, evaluate, select_or_all};
 use fedcote_plot::tables::{Better, Column, Digits, Row, Table};
-use fedcote_sim::summary::Spread;
 
 use crate::document::Document;
 use crate::error::Error;
-use crate::gradients::{Measured, measured};
+use crate::gradients::{Gradients, Measured, measured};
 use crate::request::Request;
 use crate::selection::{PAPER, world};
+use crate::tables;
 use crate::variant::{Share, Variant};
 
 /// Rounds over which gradients are measured.
@@ -36,7 +34,7 @@ pub fn make(
     request: &Request,
     walking: bool,
     smoothness: f64,
-    out: &Path,
+    store: Gradients,
 ) -> Result<Document, Error> {
     let scenarios = scenarios(request).map(|variant| Variant { walking, ..variant });
     let mut tables = Vec::new();
@@ -44,7 +42,7 @@ pub fn make(
     for (file, variant) in FILES.into_iter().zip(&scenarios) {
         let mut bounds: Vec<Vec<Bound>> = vec![Vec::new(); SCHEMES.len()];
         for seed in request.seeds() {
-            for (all, bound) in bounds.iter_mut().zip(of_seed(variant, smoothness, seed, out)?) {
+            for (all, bound) in bounds.iter_mut().zip(of_seed(variant, smoothness, seed, store)?) {
                 failed = bound.failed.iter().map(ToString::to_string).collect();
                 all.push(bound);
             }
@@ -70,7 +68,12 @@ pub fn make(
     Ok(Document { title, text, tables, ..Default::default() })
 }
 
-fn of_seed(variant: &Variant, smoothness: f64, seed: u64, out: &Path) -> Result<Vec<Bound>, Error> {
+fn of_seed(
+    variant: &Variant,
+    smoothness: f64,
+    seed: u64,
+    store: Gradients,
+) -> Result<Vec<Bound>, Error> {
     let world = world(variant, seed)?;
     let (federation, draws) = (&*world.federation, world.draws());
     let training = &world.scenario.training;
@@ -82,7 +85,7 @@ fn of_seed(variant: &Variant, smoothness: f64, seed: u64, out: &Path) -> Result<
     let rounds = ROUNDS.min(world.scenario.general.rounds);
     // Nothing fails while gradients are measured: it does not matter who walks.
     let standing = Variant { walking: false, ..variant.clone() };
-    let measured = measured(&standing, local_steps, rounds, seed, out)?;
+    let measured = measured(&standing, local_steps, rounds, seed, store)?;
     let deviation = deviations(&measured, federation.len(), federation.classes());
     let constants = Training {
         smoothness,
@@ -120,15 +123,15 @@ fn of_seed(variant: &Variant, smoothness: f64, seed: u64, out: &Path) -> Result<
 }
 
 /// Proposition 1: squared distances of clients' gradients from the global one, and their bound.
-pub fn gaps(title: String, request: &Request, out: &Path) -> Result<Document, Error> {
+pub fn gaps(title: String, request: &Request, store: Gradients) -> Result<Document, Error> {
     let mut rows = Vec::new();
     for variant in scenarios(request) {
         let mut found: [Vec<f64>; 5] = Default::default();
         for seed in request.seeds() {
-            let values = gaps_of_seed(&variant, seed, out)?;
+            let values = gaps_of_seed(&variant, seed, store)?;
             found.iter_mut().zip(values).for_each(|(all, one)| all.push(one));
         }
-        let cells = found.iter().map(|values| Spread::of(values).into()).collect();
+        let cells = found.iter().map(|values| tables::cell(values)).collect();
         rows.push(Row { name: variant.words(), cells, apart: false });
     }
     let column = |name: &str| Column::new(name, Better::Neither, Digits::Significant(3));
@@ -152,7 +155,7 @@ pub fn gaps(title: String, request: &Request, out: &Path) -> Result<Document, Er
     Ok(Document { title, text: vec![text], tables: vec![("", table)], ..Default::default() })
 }
 
-fn gaps_of_seed(variant: &Variant, seed: u64, out: &Path) -> Result<[f64; 5], Error> {
+fn gaps_of_seed(variant: &Variant, seed: u64, store: Gradients) -> Result<[f64; 5], Error> {
     let world = world(variant, seed)?;
     let federation = &*world.federation;
     let fedcote_sim::scenario::LocalSteps::Same(local_steps) = world.scenario.training.local_steps
@@ -160,7 +163,7 @@ fn gaps_of_seed(variant: &Variant, seed: u64, out: &Path) -> Result<[f64; 5], Er
         return Err(Error::request("training.local_steps: must be one number for everyone"));
     };
     let rounds = ROUNDS.min(world.scenario.general.rounds);
-    let measured = measured(variant, local_steps, rounds, seed, out)?;
+    let measured = measured(variant, local_steps, rounds, seed, store)?;
     let mut values = [0.0f64; 5];
     let count = measured.gaps.iter().map(Vec::len).sum::<usize>() as f64;
     for (round, gaps) in measured.gaps.iter().enumerate() {
@@ -197,7 +200,7 @@ fn table(title: String, bounds: &[Vec<Bound>]) -> Table {
     let column = |name: &str| Column::new(name, Better::Lower, Digits::Significant(3));
     let row = |(name, bounds): (&&str, &Vec<Bound>)| {
         let over = |value: &dyn Fn(&Bound) -> f64| {
-            Spread::of(&bounds.iter().map(value).collect::<Vec<_>>()).into()
+            tables::cell(&bounds.iter().map(value).collect::<Vec<_>>())
         };
         let cells = vec![
             over(&|bound| bound.initial),

@@ -3,12 +3,12 @@
 
 use fedcote::{Draws, Evaluation, Options, Uploads, evaluate_for, select};
 use fedcote_plot::tables::{Better, Column, Digits, Row, Table};
-use fedcote_sim::summary::Spread;
 
 use crate::document::Document;
 use crate::error::Error;
 use crate::request::Request;
 use crate::selection::world;
+use crate::tables;
 use crate::variant::Share;
 
 const ROWS: [&str; 3] =
@@ -34,7 +34,7 @@ pub fn make(title: String, request: &Request) -> Result<Document, Error> {
         }
     }
     let cells = |row: &[[f64; 2]], at: usize| {
-        Spread::of(&row.iter().map(|values| values[at]).collect::<Vec<_>>()).into()
+        tables::cell(&row.iter().map(|values| values[at]).collect::<Vec<_>>())
     };
     let line = |(name, row): (&&str, &Vec<[f64; 2]>)| Row {
         name: (*name).to_owned(),

@@ -278,6 +278,11 @@ impl Variant {
         Ok(Scenario::load(preset, &set)?)
     }
 
+    /// The rounds of its runs.
+    pub fn rounds(&self) -> Result<u32, Error> {
+        Ok(self.scenario(&["fedavg".to_owned()], &[1])?.general.rounds)
+    }
+
     /// What is special about it, in words.
     pub fn words(&self) -> String {
         if let Some(pattern) = self.rivals {

@@ -77,6 +77,13 @@ impl Axis {
         }
     }
 
+    /// With one more tick, the last one.
+    pub fn with_tick(mut self, value: f64, text: &str) -> Self {
+        self.ticks.retain(|(at, _)| *at < value);
+        self.ticks.push((value, text.to_owned()));
+        self
+    }
+
     /// Both ends.
     pub fn range(&self) -> (f64, f64) {
         (self.low, self.high)

@@ -43,6 +43,8 @@ pub struct Lines {
     pub format: Format,
     /// A logarithmic y axis when the values span more than a factor of ten.
     pub logarithmic: bool,
+    /// The place on the x axis that stands for infinity, right of all others.
+    pub infinity: Option<f64>,
     /// Shaded part of the x axis: where the tail begins and ends.
     pub tail: Option<(f64, f64)>,
     /// Bands of one deviation around the means.
@@ -70,6 +72,7 @@ impl Lines {
             y_label: String::new(),
             format: Format::Number,
             logarithmic: false,
+            infinity: None,
             tail: None,
             bands: true,
             direct: true,
@@ -152,6 +155,10 @@ impl Panel for Lines {
             xs.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (low.min(x), high.max(x)));
         let wanted = if area.width < 260.0 { 3 } else { 5 };
         let x = Axis::linear(x_low, x_high, if area.width < 260.0 { 2 } else { 5 }, Format::Number);
+        let x = match self.infinity {
+            Some(at) => x.with_tick(at, "∞"),
+            None => x,
+        };
         let (low, high) = self.range.unwrap_or_else(|| self.y_range());
         let y = if self.logarithmic {
             Axis::adaptive(low, high, wanted, self.format)
@@ -208,7 +215,8 @@ impl Panel for Lines {
             }
         });
         let mut order: Vec<&Series> = self.series.iter().collect();
-        order.sort_by_key(|series| series.strong);
+        // What a dashed line covers is seen in its gaps.
+        order.sort_by_key(|series| (!series.style.dash().is_empty(), series.strong));
         if self.bands {
             for series in &order {
                 let placed = place(&series.points);
@@ -359,6 +367,30 @@ mod tests {
         let small = panel::figure("f", &[&chart(2_000)], 1, 700.0).inline().len();
         let large = panel::figure("f", &[&chart(200_000)], 1, 700.0).inline().len();
         assert!(large < 60_000 && small < 60_000, "{small} {large}");
+    }
+
+    /// Regression: the bold line of `fedcote` covered that of `fedcote-gradient`, in the same colour.
+    #[test]
+    fn a_dashed_line_is_on_top_of_the_one_that_it_coincides_with() {
+        let mut both = chart(10);
+        let names = ["fedcote-gradient", "fedcote"];
+        let [paper, own] = theme::styles(&names)[..] else { panic!("two styles") };
+        assert!(paper.colour() != own.colour() && !paper.dash().is_empty());
+        both.series[0].style = own;
+        both.series.insert(0, Series { style: paper, strong: false, ..both.series[0].clone() });
+        both.series[0].name = names[0].to_owned();
+        let svg = panel::figure("f", &[&both], 1, 700.0).inline();
+        let place = |name: &str| svg.find(&format!("<title>{name}</title>")).unwrap();
+        assert!(place("fedcote-gradient") > place("fedcote"));
+    }
+
+    /// Regression: a limit for infinity stood at 34.5 of a linear axis.
+    #[test]
+    fn infinity_has_its_mark() {
+        let mut lines = chart(4);
+        assert!(!panel::figure("f", &[&lines], 1, 700.0).inline().contains('∞'));
+        lines.infinity = Some(3.0);
+        assert!(panel::figure("f", &[&lines], 1, 700.0).inline().contains('∞'));
     }
 
     #[test]
