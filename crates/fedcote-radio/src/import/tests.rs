@@ -212,6 +212,21 @@ fn intervals_are_as_by_hand() {
     assert_eq!(found, [[0., 0., 1., 0., 0.], [1., 0., 0., 0., 1.]]);
 }
 
+/// Regression: a first line of a client whose name begins with "client" was taken for the header.
+#[test]
+fn only_the_header_is_a_header() {
+    let lines: &[u8] = b"client1,0,4000\nclient1,7000,9000\nclient2,3000,12000\n";
+    let request = Request { rounds: 3, slot: 3600.0, deadline: 300.0, ..Request::default() };
+    let found = imported(Format::Intervals, &[lines], &request);
+    assert_eq!(found, [[0., 0., 0.], [1., 0., 0.]]);
+    for header in ["client,on,off\n", " client , on , off \n"] {
+        let with = [header.as_bytes(), lines].concat();
+        assert_eq!(imported(Format::Intervals, &[&with], &request), found);
+    }
+    let client = refusal(Format::Intervals, &[b"client,0,x\n"]);
+    assert_eq!(client, "1: off: \"x\" is no time in seconds");
+}
+
 /// What is written is read by the program's own reader.
 #[test]
 fn an_imported_trace_is_a_trace() {
