@@ -83,7 +83,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>, extensions: &Extensio
     let words = arguments.iter().skip(1).map(|word| word.to_string_lossy().into_owned());
     let session = Session { words: words.collect(), extensions };
     let result = match Cli::try_parse_from(arguments) {
-        Ok(cli) => perform(cli.command, &session),
+        Ok(cli) => threads().and_then(|()| perform(cli.command, &session)),
         Err(asked) if !asked.use_stderr() => output::written(asked.print()),
         Err(bare) if bare.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             // When nobody can be told, the status still tells.
@@ -98,6 +98,29 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>, extensions: &Extensio
             let _ = writeln!(std::io::stderr(), "fedcote: {error}");
             error.status()
         }
+    }
+}
+
+/// The most threads of a pool, as of `--threads`.
+const MAX_THREADS: usize = 1024;
+
+/// Starts the threads that everything outside a run's own pool computes on. Left to themselves they start when first needed, and panic if
+/// the system has no more of them.
+fn threads() -> Result<(), Error> {
+    for name in ["RAYON_NUM_THREADS", "RAYON_RS_NUM_CPUS"] {
+        let value = std::env::var(name).unwrap_or_default();
+        if value.parse().is_ok_and(|threads: usize| threads > MAX_THREADS) {
+            return Err(Error::request(format!(
+                "{name}: must be a whole number from 0 to {MAX_THREADS}, is `{value}`"
+            )));
+        }
+    }
+    match rayon::ThreadPoolBuilder::new().build_global() {
+        // In a host that has started them they are there, an error without a cause.
+        Err(error) if std::error::Error::source(&error).is_some() => {
+            Err(Error::work(format!("threads: {error}; set RAYON_NUM_THREADS to fewer")))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -28,7 +28,7 @@ pub struct Args {
     #[arg(long, value_name = "R", allow_negative_numbers = true)]
     #[arg(value_parser = whole::<u32>(1..=u32::MAX.into()))]
     rounds: Option<u32>,
-    /// Seeds, such as 7, or 1,2,3, or 1-5 [default: 1-5, to calibrate 1-20]
+    /// Seeds, such as 7, or 1,2,3, or 1-5 [default: 1-5, for rivals 1-3, to calibrate 1-20]
     #[arg(long, value_name = "SEEDS", allow_negative_numbers = true)]
     seeds: Option<Seeds>,
     /// Only these schemes, by the names shown in tables

@@ -259,6 +259,26 @@ fn traces_of_others_become_networks() {
     assert_eq!(negative, "fedcote: --deadline: must be 0 or more");
 }
 
+/// Regression: `--bits` with `flash`, which does not use it, changed nothing without a word.
+#[test]
+fn options_that_a_format_does_not_use_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    for (format, unused) in [
+        ("fedscale", &["compute"][..]),
+        ("flash", &["bits", "samples"]),
+        ("bandwidth", &["samples"]),
+        ("intervals", &["bits", "compute", "samples"]),
+    ] {
+        for name in ["bits", "compute", "samples"] {
+            let option = format!("--{name}");
+            let words = ["network", "import", format, "nowhere", &option, "7"];
+            let line = refusal(folder.path(), &words);
+            let idle = format!("fedcote: --{name}: has no effect on {format}: leave it out");
+            assert_eq!(line == idle, unused.contains(&name), "{format} {name}: {line}");
+        }
+    }
+}
+
 #[test]
 fn groups_that_are_wrong_are_refused_with_their_key() {
     let folder = tempfile::tempdir().unwrap();

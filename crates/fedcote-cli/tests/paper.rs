@@ -156,6 +156,9 @@ fn wrong_requests_have_status_2() {
         (vec!["table-8", "--seeds", "3"], "--seeds: has no effect on table-8"),
         (vec!["table-8", "--task", "cifar10"], "--task: has no effect on table-8"),
         (vec!["table-8", "--smoothness", "3"], "--smoothness: has no effect here"),
+        (vec!["rivals", "--network", "harsh"], "--network: has no effect on rivals"),
+        // Its name had a comma, which ends a name here.
+        (vec!["rivals", "--schemes", "fedavgg"], "fedawe, fedawe without clip, fedcote-matched"),
         (vec!["table-4", "--task", "cifar10"], "--task: table-4 is about mnist, not cifar10"),
         (vec!["table-8", "--out", "file"], "file: is a file; --out needs a folder"),
         // Used to leave folders with locks.

@@ -495,3 +495,15 @@ fn a_portable_run_says_so_and_goes_on_only_as_one() {
     assert!(told.contains("portable") && told.lines().count() == 1, "{told}");
     assert!(run(&["--portable", "--resume"]).status.success());
 }
+
+/// Regression: more threads than the system has, from the environment, ended in a panic.
+#[test]
+fn threads_without_bound_are_refused() {
+    let folder = folder();
+    let mut command = fedcote(folder.path(), &["run", "mine.toml", "--rounds", "1"]);
+    let refused = command.env("RAYON_NUM_THREADS", "1000000").output().unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    let wanted =
+        "fedcote: RAYON_NUM_THREADS: must be a whole number from 0 to 1024, is `1000000`\n";
+    assert_eq!(text(&refused.stderr), wanted);
+}

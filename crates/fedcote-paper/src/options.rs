@@ -131,6 +131,13 @@ impl Options {
             let reason = "has no effect here: it belongs to theorem-1 and theorem-2";
             return Err(Error::option("smoothness", reason));
         }
+        // It is on the network of another paper, whatever ours is.
+        if self.network != Network::Calibrated
+            && artefacts.iter().any(|artefact| matches!(artefact.body, Body::Rivals))
+        {
+            let reason = "has no effect on rivals, whose network is FedAWE's: leave it out";
+            return Err(Error::option("network", reason));
+        }
         if let Some(task) = self.task {
             // What `all` stands for suits the task already.
             let by_name = self.artefacts.iter().filter_map(|name| Artefact::find(name));

@@ -35,7 +35,7 @@ const ROWS: [(&str, &str, Option<Setting>, Printed); 11] = [
     ("mifa", "mifa", None, Some([(65.3, 0.6), (65.3, 0.5), (65.5, 0.6), (64.6, 1.6)])),
     ("fedvarp", "fedvarp", None, Some([(66.3, 0.3), (66.1, 0.3), (66.0, 0.3), (65.7, 0.2)])),
     ("fedawe", "fedawe", Some(FAST), Some([(66.3, 1.1), (66.0, 1.2), (63.5, 2.0), (63.3, 2.7)])),
-    ("fedawe, no clip", "fedawe-unclipped", Some(FAST), None),
+    ("fedawe without clip", "fedawe-unclipped", Some(FAST), None),
     ("fedcote-matched", "fedcote-matched", None, None),
     ("fedcote-control", "fedcote-control", None, None),
 ];

@@ -285,6 +285,16 @@ impl Network {
             && self.device.get(client) < 1.0
     }
 
+    /// Whether no upload can arrive in rounds up to this one, whoever comes and goes.
+    pub fn is_hopeless(&self, rounds: u32) -> bool {
+        let hope = |client: usize| {
+            self.availability.as_ref().is_none_or(|found| found.ever(client, rounds))
+                && (self.source.moves() || self.source.failure(1, client) < 1.0)
+                && self.device.get(client) < 1.0
+        };
+        !(0..self.clients()).any(hope)
+    }
+
     /// Whether one attempt to upload arrives. The key names the attempt: the same key, the same answer.
     ///
     /// # Panics

@@ -92,6 +92,28 @@ fn a_chain_is_stationary_from_the_first_round_on() {
     }
 }
 
+/// Regression: a chain of correlation 1 looked back to the first round at every question. What is remembered on the way changes nothing, in
+/// whatever order rounds are asked for: each answer is that of a network that is asked for nothing else.
+#[test]
+fn what_chains_remember_changes_no_state() {
+    for lambda in ["1.0", "0.9999", "0.99", "-0.4"] {
+        let text = format!("kind = \"markov\"\nprobability = 0.6\ncorrelation = {lambda}");
+        let asked = network(&text, 3);
+        let there: Vec<Vec<bool>> = (0..3).map(|client| series(&asked, client, 1000)).collect();
+        let order = (0..1000u32).map(|step| step * 617 % 1000 + 1);
+        for round in order.filter(|round| round % 7 == 0) {
+            for (client, there) in there.iter().enumerate() {
+                let state = there[round as usize - 1];
+                assert_eq!(asked.available(round, client), state, "{lambda} {round} {client}");
+                let alone = network(&text, 3).available(round, client);
+                assert_eq!(alone, state, "{lambda} {round} {client}");
+            }
+        }
+        let constant = |there: &Vec<bool>| there.iter().all(|state| *state == there[0]);
+        assert!(lambda != "1.0" || there.iter().all(constant));
+    }
+}
+
 #[test]
 fn independent_rounds_have_their_probability_and_no_correlation() {
     let network = network("kind = \"bernoulli\"\nprobability = [0.2, 0.7]", 2);

@@ -282,7 +282,12 @@ impl<'a> Meter<'a> {
 
     /// A round in which nobody can be reached: its deadline passes.
     pub(crate) fn idle(&mut self) {
-        self.cost.seconds += self.clock.model_bits / self.clock.uplink_bps;
+        self.cost.seconds += self.idle_seconds();
+    }
+
+    /// How long such a round lasts.
+    pub(crate) fn idle_seconds(&self) -> f64 {
+        self.clock.model_bits / self.clock.uplink_bps
     }
 }
 

@@ -14,7 +14,7 @@ use fedcote::Federation;
 use fedcote::Uploads;
 use fedcote::estimate::Estimator;
 use fedcote::random::Purpose;
-use fedcote_radio::Upload;
+use fedcote_radio::{Availability, Upload};
 use rand::RngExt;
 use rayon::prelude::*;
 
@@ -128,9 +128,12 @@ impl Engine {
         &self.actual
     }
 
-    /// What the user should know about the selection in force.
-    pub fn warnings(&self) -> &[String] {
-        self.selection.warnings()
+    /// What the user should know about the network and the selection in force.
+    pub fn warnings(&self) -> Vec<String> {
+        let availability = self.world.network.availability();
+        let network = self.scheme.failures == FailureKind::Network;
+        let raised = availability.filter(|_| network).and_then(Availability::warning);
+        raised.into_iter().chain(self.selection.warnings().iter().cloned()).collect()
     }
 
     /// The probabilities behind the last draws, for a selection that has some.
@@ -149,10 +152,12 @@ impl Engine {
         if !self.available.contains(&true) {
             let network = &self.world.network;
             // On a network that stays like that for ever there is nothing to wait for.
-            if !network.moves() && network.availability().is_none() {
+            let rounds = self.world.scenario.general.rounds;
+            let stays = !network.moves() && network.availability().is_none();
+            if stays || network.is_hopeless(rounds.max(round)) {
                 return Err(Error::NobodyCanArrive { round });
             }
-            if !self.aggregation.counts_empty_rounds() {
+            if !self.aggregation.counts_empty_rounds() && self.selection.buffered().is_none() {
                 let mut meter = Meter::new(&self.world.clock, network);
                 meter.idle();
                 let report = RoundReport { round, ..RoundReport::default() };

@@ -83,7 +83,7 @@ pub enum Error {
     },
     /// Nobody's upload can arrive.
     #[error(
-        "round {round}: no client can get through, now or later; lower the failure probabilities"
+        "round {round}: no client can get through, now or later; lower the failure probabilities, or raise those of `network.availability`"
     )]
     NobodyCanArrive {
         /// The round.

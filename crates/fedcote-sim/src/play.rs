@@ -59,7 +59,7 @@ impl Play {
     }
 
     /// What the user should know about the selection in force.
-    pub(crate) fn warnings(&self) -> &[String] {
+    pub(crate) fn warnings(&self) -> Vec<String> {
         self.engine.warnings()
     }
 
@@ -138,7 +138,7 @@ impl Play {
             classes: federation.classes(),
             clients,
             global_labels: federation.global_labels().to_vec(),
-            warnings: engine.warnings().to_vec(),
+            warnings: engine.warnings(),
         };
         Some(serde_json::to_string(&clients).expect("plain data"))
     }

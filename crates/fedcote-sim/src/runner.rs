@@ -73,8 +73,9 @@ impl Runner<'_> {
                 if let Some(contents) = play.clients() {
                     writer.clients(&contents)?;
                 }
-                if !play.warnings().is_empty() {
-                    self.listener.event(self.run, Event::Warned(play.warnings()));
+                let warnings = play.warnings();
+                if !warnings.is_empty() {
+                    self.listener.event(self.run, Event::Warned(&warnings));
                 }
             }
             writer.add(&line)?;

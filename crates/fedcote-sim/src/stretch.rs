@@ -111,7 +111,7 @@ impl Stretch {
             lines.push(serde_json::to_string(&line).expect("plain data"));
             if play.round() == 1 {
                 clients = play.clients();
-                warnings = play.warnings().to_vec();
+                warnings = play.warnings();
             }
         }
         let rest = match play.has_ended() {

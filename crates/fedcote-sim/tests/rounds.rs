@@ -510,12 +510,10 @@ fn control_ends_where_it_is_unstable_and_begins_again_with_shorter_steps() {
     }
 }
 
-/// FedBuff with a buffer of two and two clients under way, who take 1 s and 2.5 s from the minima −5 and 5. The fast one ends at 1 and at 2,
-/// twice with −0.5: w = −0.5. The slow one, which started from 0, ends at 2.5 with 0.5 / √2, the fast one at 3 with −0.45:
-/// w = −0.5 + (0.353553 − 0.45)/2 = −0.548223.
-#[test]
-fn buffered_updates_are_as_by_hand() {
-    let text = |times: &str| {
+/// A buffer of two and two clients, who take 1 s and 2.5 s from the minima −5 and 5; a maker of engines, and the number of the fast client.
+fn two_under_way(availability: &str) -> (impl Fn() -> Engine, u32) {
+    let availability = availability.to_owned();
+    let text = move |times: &str| {
         format!(
             r#"
 clients = 2
@@ -541,15 +539,24 @@ seconds_per_sample = {times}
 downlink_mbit_per_s = 0.000128
 [scheme.fedbuff]
 buffer = 2
+{availability}
 "#
         )
     };
     let quadratic = || Some(Quadratic::new([1.0, 1.0], [-5.0, 5.0]) as Box<dyn Model>);
-    let made = |times| engine(world_with(&text(times), quadratic()), "fedbuff");
+    let made = move |times: &str| engine(world_with(&text(times), quadratic()), "fedbuff");
     let first = made("1").world().federation.labels(0)[0] == 1.0;
     let times = if first { "[0.025, 0.1]" } else { "[0.1, 0.025]" };
-    let fast = u32::from(!first);
-    let mut engine = made(times);
+    (move || made(times), u32::from(!first))
+}
+
+/// FedBuff with a buffer of two and two clients under way, who take 1 s and 2.5 s from the minima −5 and 5. The fast one ends at 1 and at 2,
+/// twice with −0.5: w = −0.5. The slow one, which started from 0, ends at 2.5 with 0.5 / √2, the fast one at 3 with −0.45:
+/// w = −0.5 + (0.353553 − 0.45)/2 = −0.548223.
+#[test]
+fn buffered_updates_are_as_by_hand() {
+    let (made, fast) = two_under_way("");
+    let mut engine = made();
     let report = play(&mut engine, 1);
     assert!((engine.global()[0] + 0.5).abs() < 1e-6, "{}", engine.global()[0]);
     assert_eq!(report.arrived, [(fast, 2)]);
@@ -557,7 +564,7 @@ buffer = 2
     assert!((report.seconds.unwrap() - 2.25).abs() < 1e-9, "{:?}", report.seconds);
     assert_eq!((report.bytes_down, report.bytes_up), (Some(3 * 4), Some(3 * 4 + 2 * 4)));
     // What is saved goes on as if nothing had happened.
-    let mut again = made(times);
+    let mut again = made();
     again.restore(&mut engine.save()).unwrap();
     for engine in [&mut engine, &mut again] {
         let report = play(engine, 2);
@@ -568,6 +575,36 @@ buffer = 2
         assert!((report.seconds.unwrap() - 1.0).abs() < 1e-9, "{:?}", report.seconds);
     }
     assert_eq!(engine.global(), again.global());
+}
+
+/// Regression: a round with nobody there was skipped although an upload was under way, and took no time on the clock of those under way. The first
+/// two rounds of four are those of `buffered_updates_are_as_by_hand`; the slow client starts again at 2.5 s, from −0.5, and ends at 5 s, in round
+/// 3. Nothing happens in round 4, whose deadline of 0.25 s passes. In round 5 the fast one ends after another second:
+/// w = −0.548223 + (0.55/√2 − 0.445178)/2 = −0.576358.
+#[test]
+fn those_under_way_end_in_rounds_with_nobody_there() {
+    let (made, _) = two_under_way(
+        "[network.availability]\nkind = \"bernoulli\"\nprobability = 1.0\npattern = \"staircase\"\nperiod = 4\nlow = 0.0",
+    );
+    let mut engine = made();
+    let expected = [2.25, 1.0, 2.0, 0.25, 1.0];
+    for (round, seconds) in (1..).zip(expected) {
+        let mut again = made();
+        if round > 1 {
+            again.restore(&mut engine.save()).unwrap();
+        }
+        let report = play(&mut engine, round);
+        assert_eq!(play(&mut again, round), report, "what is saved goes on");
+        assert!((report.seconds.unwrap() - seconds).abs() < 1e-9, "{round}: {:?}", report.seconds);
+        assert_eq!(report.arrived.is_empty(), round == 3 || round == 4, "{round}");
+        if round == 5 {
+            let mut arrived = report.arrived.clone();
+            arrived.sort_unstable();
+            assert_eq!(arrived, [(0, 1), (1, 1)]);
+            assert_eq!(report.draws(), 2);
+        }
+    }
+    assert!((engine.global()[0] + 0.576_357_7).abs() < 1e-6, "{}", engine.global()[0]);
 }
 
 /// An upload that is lost frees its place and takes its time.

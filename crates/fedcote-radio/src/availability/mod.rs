@@ -2,11 +2,15 @@
 //!
 //! Every process is a function of seed, round and client, so that any round can be asked for directly. A chain looks back from the
 //! round that is asked for: with one uniform number u a round, a client that is there stays if u < P(there | there), one that is
-//! away comes back if u < P(there | away), so that for a u below or above both of them the state no longer depends on the past.
+//! away comes back if u < P(there | away), so that for a u below or above both of them the state no longer depends on the past. With
+//! correlations near 1 that is long ago: of every client the states in two earlier rounds are remembered, where looking back ends, too.
 
 mod check;
 mod config;
 mod recipe;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use fedcote::random::{Key, Purpose};
 use rand::RngExt;
@@ -24,6 +28,12 @@ pub struct Labels<'a> {
     pub counts: &'a [f64],
 }
 
+/// Rounds between those whose states are remembered.
+const BLOCK: u32 = 64;
+
+/// Clients that a warning names.
+const SHOWN: usize = 10;
+
 /// Who is there when.
 #[derive(Debug, Clone)]
 pub struct Availability {
@@ -36,6 +46,8 @@ pub struct Availability {
     lambda: Vec<f64>,
     /// Smallest and largest label of each client over the largest of all, for the mode of FLGo that needs them.
     spans: Vec<(f64, f64)>,
+    /// Two of each client's chain, for even and odd blocks: twice the last round at the start of a block that was looked up, plus its state.
+    remembered: Arc<[AtomicU64]>,
 }
 
 impl Availability {
@@ -59,18 +71,48 @@ impl Availability {
             Presence::Markov | Presence::GilbertElliott => (0..clients)
                 .map(|client| {
                     let share = base[client];
-                    let wanted = match config.absence_rounds {
-                        // P(there | away) = (1 − λ) π = 1/absence.
-                        Some(rounds) if share > 0.0 => 1.0 - 1.0 / (rounds * share),
-                        Some(_) => 0.0,
-                        None => config.correlation.get(client),
-                    };
-                    wanted.clamp(least_correlation(share).min(1.0), 1.0)
+                    let least = least_correlation(share).min(1.0);
+                    wanted(config, share, client).clamp(least, 1.0)
                 })
                 .collect(),
             _ => Vec::new(),
         };
-        Ok(Some(Self { config: config.clone(), clients, key, base, lambda, spans }))
+        let remembered = (0..2 * lambda.len()).map(|_| AtomicU64::new(0)).collect();
+        let config = config.clone();
+        Ok(Some(Self { config, clients, key, base, lambda, spans, remembered }))
+    }
+
+    /// Which clients have a chain of another correlation than is asked for, because there is no such chain for their probabilities.
+    pub fn warning(&self) -> Option<String> {
+        let raised = |&client: &usize| {
+            wanted(&self.config, self.base[client], client) < self.lambda[client] - 1e-12
+        };
+        let raised: Vec<usize> = (0..self.lambda.len()).filter(raised).collect();
+        let shown: Vec<String> =
+            raised.iter().take(SHOWN).map(|client| (client + 1).to_string()).collect();
+        let more = match raised.len() - shown.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let key =
+            if self.config.absence_rounds.is_some() { "absence_rounds" } else { "correlation" };
+        (!raised.is_empty()).then(|| {
+            format!(
+                "network.availability.{key}: no such chain for the probabilities of clients {}{more}; they have the smallest correlation there is",
+                shown.join(", ")
+            )
+        })
+    }
+
+    /// Whether a client is there with a probability above 0 in some round up to this one.
+    pub(crate) fn ever(&self, client: usize, rounds: u32) -> bool {
+        let config = &self.config;
+        let period = match (config.kind, config.pattern) {
+            (Presence::Flgo, _) | (_, Pattern::Day) => 24,
+            (_, Pattern::Stationary) => 1,
+            _ => config.period,
+        };
+        (1..=period.min(rounds)).any(|round| self.probability(round, client) > 0.0)
     }
 
     /// The uniform number of a client in a round; `what` tells several apart.
@@ -136,26 +178,45 @@ impl Availability {
         ((f64::from(cycle) * self.base[client]).round() as u32).clamp(1, cycle - 1)
     }
 
-    /// The state of a chain, found by looking back to the last round that made it forget the past.
+    /// The state of a chain, found by looking back to the last round that made it forget the past, or to one that is remembered.
     fn good_state(&self, round: u32, client: usize) -> bool {
         let (share, lambda) = (self.base[client], self.lambda[client]);
         let (stay, back) = (lambda + (1.0 - lambda) * share, (1.0 - lambda) * share);
         let mut flipped = false;
-        let mut at = round;
-        loop {
+        // With λ = 1 the first state is the state of all rounds.
+        let mut at = if lambda < 1.0 { round } else { 1 };
+        let mut passed = None;
+        let state = loop {
+            if at > 1 && at.is_multiple_of(BLOCK) {
+                let found = self.remembered_at(at, client).load(Ordering::Relaxed);
+                if found >> 1 == u64::from(at) {
+                    break (found & 1 == 1) != flipped;
+                }
+                passed.get_or_insert((at, flipped));
+            }
             let u = self.uniform(at.max(1), client, 0);
             if at <= 1 {
-                return (u < share) != flipped;
+                break (u < share) != flipped;
             }
             match (u < stay, u < back) {
-                (true, true) => return !flipped,
-                (false, false) => return flipped,
+                (true, true) => break !flipped,
+                (false, false) => break flipped,
                 // Away comes back and there goes away: the state before, turned round.
                 (false, true) => flipped = !flipped,
                 (true, false) => {}
             }
             at -= 1;
+        };
+        if let Some((at, flipped)) = passed {
+            let value = 2 * u64::from(at) + u64::from(state != flipped);
+            self.remembered_at(at, client).store(value, Ordering::Relaxed);
         }
+        state
+    }
+
+    /// Where the state at the start of a block is remembered.
+    fn remembered_at(&self, round: u32, client: usize) -> &AtomicU64 {
+        &self.remembered[2 * client + (round / BLOCK % 2) as usize]
     }
 
     /// What the server knows of [`probability`](Self::probability), or of who is there.
@@ -200,5 +261,15 @@ impl Availability {
             Presence::InTurn if config.groups > 1 => of_cycle(config.cycle / config.groups),
             _ => 0.0,
         }
+    }
+}
+
+/// The correlation that is asked for, of the chain of a client that is there for this share of rounds.
+fn wanted(config: &AvailabilityConfig, share: f64, client: usize) -> f64 {
+    match config.absence_rounds {
+        // P(there | away) = (1 − λ) π = 1/absence.
+        Some(rounds) if share > 0.0 => 1.0 - 1.0 / (rounds * share),
+        Some(_) => 0.0,
+        None => config.correlation.get(client),
     }
 }

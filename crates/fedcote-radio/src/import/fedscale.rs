@@ -91,8 +91,11 @@ impl Tables {
             let kbit = 2.0 * request.bits / 1024.0;
             TRAINING * request.samples * computation / 1000.0 + kbit / communication
         };
-        (0..presences.len().max(capacities.len()))
+        let (phones, each) = (presences.len().max(capacities.len()), presences.len().max(1));
+        (0..phones)
             .map(|at| Phone {
+                before: at / each,
+                sharing: (phones - at % each).div_ceil(each),
                 presence: (!presences.is_empty()).then(|| presences[at % presences.len()].clone()),
                 seconds: (!capacities.is_empty())
                     .then(|| seconds(&capacities[at % capacities.len()])),
@@ -104,6 +107,10 @@ impl Tables {
 /// A phone.
 pub(super) struct Phone {
     presence: Option<Presence>,
+    /// How many phones before this one have the same presence.
+    before: usize,
+    /// How many have it in all.
+    sharing: usize,
     /// What a round takes it, if that is known.
     seconds: Option<f64>,
 }
@@ -111,6 +118,10 @@ pub(super) struct Phone {
 impl Recorded for Phone {
     fn period(&self) -> f64 {
         self.presence.as_ref().map_or(1.0, |presence| presence.period)
+    }
+
+    fn uses(&self, times: usize) -> usize {
+        times * self.sharing + self.before
     }
 
     fn fails(&self, start: f64, request: &Request) -> bool {

@@ -1,14 +1,16 @@
 //! FLASH's `state_traces.json` (Yang et al., "Characterizing Impacts of Heterogeneity in Federated Learning upon Large-Scale
 //! Smartphone Data", WWW 2021): what happened on each phone, as lines of time stamp, tab, state.
 //!
-//! A phone is ready while it is locked, charging and on Wi-Fi. Its trace lasts from its first to its last time stamp.
+//! A phone is ready while it is locked, charging and on Wi-Fi. Its trace lasts from its first to its last time stamp. All phones have one
+//! clock, so that a night is a night for all of them. FLASH counts from a fixed date, 2020-01-02; here the clock begins at the last midnight
+//! before the first time stamp of all, so that files of other weeks are not first repeated up to their own dates.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
 use super::Wrong;
-use super::presence::Presence;
+use super::presence::{Client, Presence};
 
 #[derive(Deserialize)]
 #[serde(expecting = "a phone, an object with `messages`")]
@@ -16,8 +18,10 @@ struct Phone {
     messages: String,
 }
 
-/// One presence for each phone that is ever ready, in the order of their names.
-pub(super) fn parse(bytes: &[u8]) -> Result<Vec<Presence>, Wrong> {
+const DAY: f64 = 86_400.0;
+
+/// One presence for each phone that is ever ready, in the order of their names, with the second of its first time stamp.
+pub(super) fn parse(bytes: &[u8]) -> Result<Vec<(f64, Presence)>, Wrong> {
     let phones: BTreeMap<String, Phone> = serde_json::from_slice(bytes)
         .map_err(|error| Wrong::line(error.line(), error.to_string()))?;
     let mut found = Vec::new();
@@ -69,13 +73,22 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Vec<Presence>, Wrong> {
         }
         intervals.extend(since.map(|on| (on, last)));
         if intervals.iter().any(|(on, off)| off > on) {
-            found.extend(Presence::new(intervals, last));
+            let begin = first.unwrap_or(0.0);
+            found.extend(Presence::new(intervals, last).map(|presence| (begin, presence)));
         }
     }
     Ok(found)
 }
 
-/// Seconds from some fixed moment.
+/// The phones of all files on one clock.
+pub(super) fn clients(phones: Vec<(f64, Presence)>) -> impl Iterator<Item = Client> {
+    let first = phones.iter().map(|(begin, _)| *begin).fold(f64::INFINITY, f64::min);
+    let midnight = (first / DAY).floor() * DAY;
+    let of = move |(begin, presence)| Client { presence, begin: begin - midnight, strict: false };
+    phones.into_iter().map(of)
+}
+
+/// Seconds from some fixed midnight.
 fn seconds(stamp: &str) -> Option<f64> {
     let (date, time) = stamp.trim().split_once(' ')?;
     let parts = |text: &str, between: char| -> Option<[i64; 3]> {
@@ -84,9 +97,15 @@ fn seconds(stamp: &str) -> Option<f64> {
         parts.next().is_none().then_some(found)
     };
     let ([year, month, day], [hour, minute, second]) = (parts(date, '-')?, parts(time, ':')?);
+    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let last = match month {
+        2 => 28 + i64::from(leap),
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    };
     let legal = (1970..=9999).contains(&year)
         && (1..=12).contains(&month)
-        && (1..=31).contains(&day)
+        && (1..=last).contains(&day)
         && (0..24).contains(&hour)
         && (0..60).contains(&minute)
         && (0..=60).contains(&second);

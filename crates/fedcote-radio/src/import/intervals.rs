@@ -13,10 +13,13 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Vec<Presence>, Wrong> {
     let mut period: f64 = 0.0;
     for (at, line) in text.lines().enumerate() {
         let line = line.trim();
-        if line.is_empty() || line.starts_with('#') || (at == 0 && line.starts_with("client")) {
+        if line.is_empty() || line.starts_with('#') {
             continue;
         }
         let fields: Vec<&str> = line.split(',').map(str::trim).collect();
+        if at == 0 && fields == ["client", "on", "off"] {
+            continue;
+        }
         let [client, on, off] = fields[..] else {
             let reason = format!("{} values instead of client,on,off", fields.len());
             return Err(Wrong::line(at + 1, reason));

@@ -23,7 +23,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
-use presence::Presence;
+use presence::Client;
 
 /// Whose trace it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,6 +85,11 @@ trait Recorded {
     /// The trace repeats after so many seconds.
     fn period(&self) -> f64;
 
+    /// How many clients before this one have the same times, if so many of them have this trace.
+    fn uses(&self, times: usize) -> usize {
+        times
+    }
+
     /// Whether a round that starts then fails.
     fn fails(&self, start: f64, request: &Request) -> bool;
 }
@@ -144,16 +149,18 @@ pub fn import(format: Format, files: &[PathBuf], request: &Request) -> Result<St
             traces
                 .extend(both.traces(request).into_iter().map(|t| Box::new(t) as Box<dyn Recorded>));
         }
-        Format::Flash | Format::Intervals => {
+        Format::Flash => {
+            let mut phones = Vec::new();
             for file in files {
-                let bytes = read(file)?;
-                let found = match format {
-                    Format::Flash => flash::parse(&bytes),
-                    _ => intervals::parse(&bytes),
-                };
-                let found: Vec<Presence> = found.map_err(wrong(file))?;
-                let strict = format == Format::Intervals;
-                let of = |presence| presence::Client { presence, strict };
+                phones.extend(flash::parse(&read(file)?).map_err(wrong(file))?);
+            }
+            let clients = flash::clients(phones);
+            traces.extend(clients.map(|client| Box::new(client) as Box<dyn Recorded>));
+        }
+        Format::Intervals => {
+            for file in files {
+                let found = intervals::parse(&read(file)?).map_err(wrong(file))?;
+                let of = |presence| Client { presence, begin: 0.0, strict: true };
                 traces.extend(found.into_iter().map(|p| Box::new(of(p)) as Box<dyn Recorded>));
             }
         }
@@ -178,7 +185,8 @@ pub fn import(format: Format, files: &[PathBuf], request: &Request) -> Result<St
     for round in 1..=request.rounds {
         for client in 0..clients {
             let trace = &traces[client % traces.len()];
-            let phase = trace.period() * (PHASE * (client / traces.len()) as f64).fract();
+            let uses = trace.uses(client / traces.len());
+            let phase = trace.period() * (PHASE * uses as f64).fract();
             let begin = f64::from(round - 1) * request.slot + phase;
             let step = request.slot / f64::from(request.starts);
             let fails = |at: &u32| trace.fails(begin + step * f64::from(*at), request);

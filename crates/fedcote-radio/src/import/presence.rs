@@ -81,6 +81,8 @@ impl Presence {
 /// A client of which is known when it is there.
 pub(super) struct Client {
     pub(super) presence: Presence,
+    /// The second at which its trace begins; before it the trace repeats, as after its end.
+    pub(super) begin: f64,
     /// Whether it must stay for the whole round; else it may pause.
     pub(super) strict: bool,
 }
@@ -91,6 +93,7 @@ impl Recorded for Client {
     }
 
     fn fails(&self, start: f64, request: &Request) -> bool {
+        let start = start - self.begin;
         if self.strict {
             return !self.presence.stays(start, request.deadline);
         }

@@ -88,6 +88,28 @@ fn fedscale_s_capacity_is_as_by_hand() {
     assert_eq!(found[0], [1.0, 0.0, 0.0, 1.0, 1.0, 1.0, 0.0]);
 }
 
+/// Regression: with more capacities than traces of behaviour, phones with the same trace of it were there at the same times. The golden
+/// ratio's phases are 0, 123.6 s, 47.2 s and, for the client beyond all six capacities, 170.8 s of 200 s.
+#[test]
+fn phones_that_share_a_trace_have_other_times_of_it() {
+    let files = [AVAILABILITY[0], CAPACITY, CAPACITY, CAPACITY];
+    let request = Request {
+        clients: Some(8),
+        rounds: 3,
+        slot: 20.0,
+        samples: 0.0,
+        bits: 0.0,
+        ..Request::default()
+    };
+    let found = imported(Format::Fedscale, &files, &request);
+    let wanted = [[1., 0., 0.], [0., 1., 1.], [0., 1., 1.], [1., 1., 0.]];
+    for (found, wanted) in found.iter().step_by(2).zip(wanted) {
+        assert_eq!(found, &wanted);
+    }
+    // The other trace is of a phone that is never there.
+    assert!(found.iter().skip(1).step_by(2).all(|found| found == &[1.0; 3]), "{found:?}");
+}
+
 #[test]
 fn a_pickle_that_wants_to_run_code_is_refused_at_its_byte() {
     let refused = refusal(Format::Fedscale, &[CODE]);
@@ -106,20 +128,42 @@ fn a_pickle_that_wants_to_run_code_is_refused_at_its_byte() {
     assert!(garbage.starts_with("byte 0: "), "{garbage}");
 }
 
-/// Ready from 20 s to 80 s and from 100 s to 110 s, of 120 s; the other phone is never ready.
+/// Ready from 20 s to 80 s and from 100 s to 110 s, of 120 s; the other phone is never ready. The clock begins 86,390 s before the first
+/// time stamp, at midnight: 719 whole periods and 110 s, so at second 10 of the trace.
 #[test]
 fn flash_s_phones_are_as_by_hand() {
     let request =
         Request { rounds: 8, slot: 20.0, deadline: 30.0, compute: 0.0, ..Request::default() };
     let phones = PHONES.as_bytes();
-    //                                                    0   20  40  60  80  100 120(0) 140(20)
-    assert_eq!(imported(Format::Flash, &[phones], &request), [[1., 0., 0., 0., 1., 0., 1., 0.]]);
-    // 25 s of work: from 60 on only 20 s are left until 90; from 100 on 10 s until 130.
-    let request = Request { compute: 25.0, ..request };
+    //                                                    10  30  50  70  90  110 130(10) 150(30)
+    assert_eq!(imported(Format::Flash, &[phones], &request), [[1., 0., 0., 0., 1., 1., 1., 0.]]);
+    // 20 s of work: from 70 on only 10 s are left until 100.
+    let request = Request { compute: 20.0, ..request };
     assert_eq!(imported(Format::Flash, &[phones], &request), [[1., 0., 0., 1., 1., 1., 1., 0.]]);
-    // With a deadline of 45 s, work goes on after the pause: from 60 to 80 and from 100 to 105.
+    // With a deadline of 45 s, work goes on after the pause: from 70 to 80 and from 100 to 110.
     let request = Request { deadline: 45.0, ..request };
     assert_eq!(imported(Format::Flash, &[phones], &request), [[1., 0., 0., 0., 1., 1., 1., 0.]]);
+}
+
+/// Regression: every phone's clock began at its own first time stamp, so that two phones ready from 22:00 to 6:00 were not ready together.
+#[test]
+fn phones_share_the_hours_of_the_day() {
+    let phone = |first: &str| {
+        serde_json::json!({"messages": format!(
+            "{first}\tscreen_lock\n2020-01-02 22:00:00\twifi\n2020-01-02 22:00:00\tbattery_charged_on\n\
+             2020-01-03 06:00:00\tbattery_charged_off\n2020-01-04 12:00:00\tscreen_off"
+        )})
+    };
+    let early = serde_json::json!({"p": phone("2020-01-02 09:00:00")}).to_string();
+    let late = serde_json::json!({"p": phone("2020-01-02 17:00:00")}).to_string();
+    // Every two hours: the 12th round is at 22:00, the 16th at 6:00.
+    let request = Request { rounds: 24, slot: 7200.0, deadline: 0.0, ..Request::default() };
+    let night = |round: usize| f64::from(u8::from(!(12..16).contains(&round)));
+    let wanted: Vec<f64> = (1..=24).map(night).collect();
+    let found = imported(Format::Flash, &[early.as_bytes(), late.as_bytes()], &request);
+    // From 9:00 or 17:00 to noon two days later each trace is read as it is.
+    assert_eq!(found[0][5..], wanted[5..]);
+    assert_eq!(found[1][9..], wanted[9..]);
 }
 
 #[test]
@@ -135,6 +179,15 @@ fn wrong_phones_are_refused_with_their_line() {
         (
             "2020-13-01 00:00:00\twifi",
             "\"2020-13-01 00:00:00\" is no time stamp YYYY-MM-DD HH:MM:SS",
+        ),
+        // Regression: a day that the calendar does not have passed as one.
+        (
+            "2020-02-30 00:00:00\twifi",
+            "\"2020-02-30 00:00:00\" is no time stamp YYYY-MM-DD HH:MM:SS",
+        ),
+        (
+            "2100-02-29 00:00:00\twifi",
+            "\"2100-02-29 00:00:00\" is no time stamp YYYY-MM-DD HH:MM:SS",
         ),
         ("2020-01-31 23:59:49\twifi", "2020-01-31 23:59:49 is before the line above"),
         ("2020-02-01 00:00:00\tflying", "unknown state \"flying\""),
@@ -210,6 +263,21 @@ fn intervals_are_as_by_hand() {
     let instant = Request { deadline: 0.0, ..request };
     let found = imported(Format::Intervals, &[text], &instant);
     assert_eq!(found, [[0., 0., 1., 0., 0.], [1., 0., 0., 0., 1.]]);
+}
+
+/// Regression: a first line of a client whose name begins with "client" was taken for the header.
+#[test]
+fn only_the_header_is_a_header() {
+    let lines: &[u8] = b"client1,0,4000\nclient1,7000,9000\nclient2,3000,12000\n";
+    let request = Request { rounds: 3, slot: 3600.0, deadline: 300.0, ..Request::default() };
+    let found = imported(Format::Intervals, &[lines], &request);
+    assert_eq!(found, [[0., 0., 0.], [1., 0., 0.]]);
+    for header in ["client,on,off\n", " client , on , off \n"] {
+        let with = [header.as_bytes(), lines].concat();
+        assert_eq!(imported(Format::Intervals, &[&with], &request), found);
+    }
+    let client = refusal(Format::Intervals, &[b"client,0,x\n"]);
+    assert_eq!(client, "1: off: \"x\" is no time in seconds");
 }
 
 /// What is written is read by the program's own reader.

@@ -14,7 +14,8 @@ use crate::{Error, vector};
 
 impl Engine {
     /// Lets clients end and others start until enough updates are in the buffer; trains those who got through. `None` when
-    /// none of them is a number.
+    /// none of them is a number. If nobody is there and those under way do not fill the buffer, what has arrived stays in it for
+    /// later rounds.
     pub(super) fn fill_buffer(
         &mut self,
         context: &RoundContext,
@@ -24,7 +25,6 @@ impl Engine {
             return Ok(None);
         };
         let mut started: BTreeMap<u32, u32> = BTreeMap::new();
-        let mut ended = Vec::new();
         let limit = MAX_REDRAWS.saturating_mul(context.world.scenario.general.max_attempts);
         for _ in 0..limit {
             while let Some((client, number)) =
@@ -38,18 +38,25 @@ impl Engine {
                 }
             }
             let Some(buffered) = self.selection.buffered() else { break };
-            let Some(flight) = buffered.end() else { break };
+            let Some(flight) = buffered.end() else {
+                // Nobody is under way, and nobody is there to start.
+                buffered.wait_until(begun + meter.idle_seconds());
+                meter.pass(buffered.time() - begun);
+                let (selected, cost) = (started.into_iter().collect(), meter.cost());
+                let (arrivals, lost) = (Vec::new(), Vec::new());
+                return Ok(Some(Uploaded { selected, lost, attempts: 0, cost, arrivals }));
+            };
             if flight.arrives {
-                ended.push(flight);
+                buffered.ended.push(flight);
             }
-            if ended.len() >= buffered.size() {
+            if buffered.ended.len() >= buffered.size() {
                 let now = buffered.time();
+                let mut ended = std::mem::take(&mut buffered.ended);
                 ended.sort_by_key(|flight| (flight.client, flight.number));
                 let arrivals = self.train_ended(context, &ended)?;
                 let hostile = |flight: &Flight| context.world.attack(flight.client).is_some();
                 if arrivals.is_empty() && ended.iter().all(hostile) {
                     // What hostile clients send says nothing about the run.
-                    ended.clear();
                     continue;
                 }
                 meter.pass(now - begun);

@@ -16,7 +16,7 @@ pub struct Clients {
     pub clients: Vec<Client>,
     /// The share of each label in all data.
     pub global_labels: Vec<f64>,
-    /// What the user should know about the selection.
+    /// What the user should know about network and selection.
     #[serde(default)]
     pub warnings: Vec<String>,
 }

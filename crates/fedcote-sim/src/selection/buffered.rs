@@ -3,7 +3,8 @@
 //! M clients are always under way. Who starts gets the model of that moment, w_i; who ends, after download, training and upload, and
 //! gets through, adds s(τ) (y_i − w_i) to a buffer, τ being the steps that the server has made since and s(τ) = 1/√(1 + τ). With B updates the server steps, w ← w + (η/B) Σ,
 //! and empties the buffer: a round. Whoever is done makes place for another client, uniform among those that are idle and there. An upload that is lost frees its
-//! place when it would have ended. At equal times the server steps before the next client starts, and clients come in order.
+//! place when it would have ended. At equal times the server steps before the next client starts, and clients come in order. In a round with
+//! nobody there, those under way end; if they do not fill the buffer, it keeps what it has, and the round lasts at least its deadline.
 
 use std::collections::BTreeMap;
 
@@ -56,6 +57,8 @@ pub struct Buffered {
     settings: BufferedSettings,
     draws: u64,
     flights: Vec<Flight>,
+    /// Those whose updates are in the buffer.
+    pub(crate) ended: Vec<Flight>,
     /// Models that somebody started from, by the server's step.
     models: BTreeMap<u32, Vec<f32>>,
     parameters: usize,
@@ -72,6 +75,7 @@ impl Buffered {
             settings: settings.clone(),
             draws,
             flights: Vec::new(),
+            ended: Vec::new(),
             models: BTreeMap::new(),
             parameters,
             version: 0,
@@ -123,6 +127,11 @@ impl Buffered {
         self.time
     }
 
+    /// Lets time pass up to then, if it is not later already.
+    pub(crate) fn wait_until(&mut self, time: f64) {
+        self.time = self.time.max(time);
+    }
+
     /// The model that somebody started from.
     pub(crate) fn model(&self, version: u32) -> &[f32] {
         &self.models[&version]
@@ -158,6 +167,8 @@ impl Selection for Buffered {
 #[derive(Serialize, Deserialize)]
 struct Rest {
     flights: Vec<Flight>,
+    #[serde(default)]
+    ended: Vec<Flight>,
     versions: Vec<u32>,
     version: u32,
     started: u32,
@@ -172,6 +183,7 @@ impl State for Buffered {
     fn save<'a>(&'a self, saved: &mut Saved<'a>) {
         let rest = Rest {
             flights: self.flights.clone(),
+            ended: self.ended.clone(),
             versions: self.models.keys().copied().collect(),
             version: self.version,
             started: self.started,
@@ -184,16 +196,17 @@ impl State for Buffered {
     }
 
     fn restore(&mut self, saved: &mut Saved<'_>) -> Result<(), String> {
-        let Rest { flights, versions, version, started, time } = saved.get_value("buffered")?;
+        let Rest { flights, ended, versions, version, started, time } =
+            saved.get_value("buffered")?;
         let mut model = |version: u32| {
             Ok((version, saved.take(&format!("buffered.{version}"), self.parameters)?))
         };
         self.models = versions.into_iter().map(&mut model).collect::<Result<_, String>>()?;
-        if flights.iter().any(|flight| !self.models.contains_key(&flight.version)) {
+        if flights.iter().chain(&ended).any(|flight| !self.models.contains_key(&flight.version)) {
             return Err("`buffered` names a model that is missing".to_owned());
         }
         (self.flights, self.version, self.started) = (flights, version, started);
-        self.time = time;
+        (self.ended, self.time) = (ended, time);
         Ok(())
     }
 }

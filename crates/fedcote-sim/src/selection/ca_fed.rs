@@ -138,6 +138,18 @@ impl CaFed {
     }
 }
 
+/// The loss of those kept, by their weights, and what leaving out the others may add: κ times the largest loss times the squared distance in
+/// total variation from all weights.
+fn error(weights: &[f64], kept: &[bool], losses: &[f64], kappa: f64) -> f64 {
+    let clients = weights.len();
+    let largest = losses.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let mine = |at: usize| if kept[at] { weights[at] } else { 0.0 };
+    let total: f64 = (0..clients).map(mine).sum();
+    let loss: f64 = (0..clients).map(|at| mine(at) / total * losses[at]).sum();
+    let gap: f64 = (0..clients).map(|at| (weights[at] - mine(at) / total).abs()).sum();
+    loss + kappa * largest * (0.5 * gap).powi(2)
+}
+
 /// Which clients to keep.
 fn kept(
     weights: &[f64],
@@ -147,14 +159,7 @@ fn kept(
     settings: &CaFedSettings,
 ) -> Vec<bool> {
     let clients = weights.len();
-    let largest = losses.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let error = |kept: &[bool]| {
-        let mine = |at: usize| if kept[at] { weights[at] } else { 0.0 };
-        let total: f64 = (0..clients).map(mine).sum();
-        let loss: f64 = (0..clients).map(|at| mine(at) / total * losses[at]).sum();
-        let gap: f64 = (0..clients).map(|at| (weights[at] - mine(at) / total).abs()).sum();
-        loss + settings.kappa_bias * largest * (0.5 * gap).powi(2)
-    };
+    let error = |kept: &[bool]| error(weights, kept, losses, settings.kappa_bias);
     let mut kept = vec![true; clients];
     let sorted = |key: &dyn Fn(usize) -> f64| {
         let mut order: Vec<usize> = (0..clients).collect();
@@ -259,8 +264,16 @@ mod tests {
         let kept = |losses: [f64; 2]| kept(&weights, &share, &correlation, &losses, &settings);
         assert_eq!(kept([1.0, 1.2]), [true, true]);
         assert_eq!(kept([1.0, 3.0]), [true, false]);
-        // The weights p/π of those kept.
-        assert!((0.5 / 0.9 - 0.555556f64).abs() < 1e-6 && 0.5 / 0.1 == 5.0);
+        for (losses, kept, wanted) in [
+            ([1.0, 1.2], [true, true], 1.1),
+            ([1.0, 1.2], [true, false], 1.3),
+            ([1.0, 1.2], [false, true], 1.5),
+            ([1.0, 3.0], [true, true], 2.0),
+            ([1.0, 3.0], [true, false], 1.75),
+        ] {
+            let found = error(&weights, &kept, &losses, settings.kappa_bias);
+            assert!((found - wanted).abs() < 1e-12, "{losses:?} {kept:?}: {found}");
+        }
     }
 
     #[test]

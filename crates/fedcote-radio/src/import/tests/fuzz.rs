@@ -18,12 +18,14 @@ fn target(format: Format) -> impl FnMut(&[u8]) {
                 .into_iter()
                 .map(|t| Box::new(t) as Box<dyn Recorded>)
                 .collect(),
-            Format::Flash | Format::Intervals => {
-                let strict = format == Format::Intervals;
-                let found = if strict { intervals::parse(bytes) } else { flash::parse(bytes) };
-                let of =
-                    |presence| Box::new(presence::Client { presence, strict }) as Box<dyn Recorded>;
-                found.unwrap_or_default().into_iter().map(of).collect()
+            Format::Flash => {
+                let phones = flash::parse(bytes).unwrap_or_default();
+                flash::clients(phones).map(|client| Box::new(client) as Box<dyn Recorded>).collect()
+            }
+            Format::Intervals => {
+                let found = intervals::parse(bytes).unwrap_or_default().into_iter();
+                let of = |presence| Client { presence, begin: 0.0, strict: true };
+                found.map(|presence| Box::new(of(presence)) as Box<dyn Recorded>).collect()
             }
         };
         for trace in traces.iter().take(3) {
