@@ -84,7 +84,8 @@ fn clients_that_fail_together_appear_by_weight_whatever_the_procedure() {
         let federation = together(down, seed);
         let groups = federation.groups().expect("given");
         for (draws, uploads) in PROCEDURES {
-            let options = Options::new().with_threshold(1.0).with_draws(draws).with_uploads(uploads);
+            let options =
+                Options::new().with_threshold(1.0).with_draws(draws).with_uploads(uploads);
             let solution = select(&federation, 10, &options).expect("valid");
             assert!(solution.warnings.is_empty(), "{draws:?} {uploads:?}: {:?}", solution.warnings);
             assert!(solution.optimality < 1e-9, "{draws:?} {uploads:?}: {}", solution.optimality);

@@ -153,7 +153,7 @@ impl Grouped<'_> {
         // While a group is down nothing depends on t.
         let down: Vec<Vec<Complex>> =
             groups.iter().zip(&whole).map(|(group, whole)| group.down(&point, whole)).collect();
-        let (mut up, mut collected) = (down.clone(), down.clone());
+        let (mut up, mut both, mut collected) = (down.clone(), down.clone(), down.clone());
         let mut sums: Vec<Vec<f64>> = groups.iter().map(|group| vec![0.0; group.sums()]).collect();
         let (mut factors, mut others) = (vec![ONE; groups.len()], vec![ONE; groups.len()]);
         for &(complement, weight) in rule {
@@ -161,15 +161,18 @@ impl Grouped<'_> {
                 groups.iter().map(|g| point.uploads(g, complement)).collect();
             for (q, group) in groups.iter().enumerate() {
                 group.up(&point, complement, (&whole[q], &part[q]), &mut up[q]);
+                for (both, (up, down)) in both[q].iter_mut().zip(up[q].iter().zip(&down[q])) {
+                    *both = *up + *down;
+                }
                 collected[q].fill(Complex::ZERO);
             }
             for (term, term_weight) in weights.iter().enumerate() {
                 for (q, group) in groups.iter().enumerate() {
                     let (first, weights) = group.terms.of(term);
-                    let places = up[q][first..].iter().zip(&down[q][first..]).zip(weights);
-                    factors[q] = places.fold(Complex::ZERO, |sum, ((up, down), weight)| {
-                        sum + (*up + *down).scaled(*weight)
-                    });
+                    factors[q] = both[q][first..]
+                        .iter()
+                        .zip(weights)
+                        .fold(Complex::ZERO, |sum, (both, weight)| sum + both.scaled(*weight));
                 }
                 self::others(&factors, phase.scaled(weight * term_weight), &mut others);
                 for (q, group) in groups.iter().enumerate() {
