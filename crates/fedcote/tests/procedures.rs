@@ -149,6 +149,21 @@ fn too_many_groups_are_ignored_and_said_so() {
     }
 }
 
+/// What a client's single upload changes is little among so many, and less than what groups do.
+#[test]
+fn among_many_clients_groups_come_before_uploads() {
+    let alone = federation(10_000, 0.8, 4);
+    let groups = Groups::new([0.3, 0.4], (0..10_000).map(|client| Some(client % 2)));
+    let together = alone.clone().with_groups(groups.expect("valid")).expect("valid");
+    let found = |uploads| {
+        let procedure = (Draws::Independent, uploads);
+        evaluate_for(&together, 100, alone.weights(), procedure).expect("valid")
+    };
+    let (draw, client) = (found(Uploads::PerDraw), found(Uploads::PerClient));
+    assert_eq!(client.appearance, draw.appearance);
+    assert_eq!((draw.warnings, client.warnings), (vec![], vec![Warning::ClosedForm]));
+}
+
 #[test]
 fn the_procedure_matters() {
     let federation = federation(20, 0.8, 1);

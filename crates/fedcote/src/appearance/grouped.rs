@@ -41,7 +41,7 @@ use terms::Terms;
 const REMAINDER: f64 = 1e-14;
 
 /// The first number of terms that are summed one by one, and the logarithm to base 2 of the largest.
-const FIRST: usize = 16;
+const FIRST: usize = 4;
 const LARGEST: u32 = 7;
 
 /// `K` independent draws of clients that fail together.
@@ -58,11 +58,18 @@ pub struct Grouped<'a> {
 }
 
 impl Grouped<'_> {
-    /// The cost of an evaluation: groups × nodes × points, and with one upload per client an eighth of clients × nodes × points more.
+    /// The cost of an evaluation: groups × nodes × points. With one upload per client there are clients × nodes × points more, the more
+    /// of them the slower the series is: with few draws, or where all groups are often down together.
     pub fn work(&self) -> f64 {
         let clients = match self.uploads {
             Uploads::PerDraw => 0.0,
-            Uploads::PerClient => self.failure.len() as f64 / 8.0,
+            Uploads::PerClient => {
+                let count = self.failure.len();
+                let all = (0..count).all(|client| self.groups.of(client).is_some());
+                let down: f64 = self.groups.failure().iter().product();
+                let slow = if all { (8.0 / down.ln().abs()).min(8.0) } else { 0.0 };
+                count as f64 / 32.0 * (1.0 + 30.0 / self.selected as f64 + slow)
+            }
         };
         let (nodes, points) = (special::unit_rule_len(self.selected), points(self.selected).len());
         ((self.groups.len() + 1) as f64 + clients) * (nodes * points) as f64

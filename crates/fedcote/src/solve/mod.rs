@@ -225,9 +225,10 @@ fn approximations(
     federation: &Federation,
     procedure: (Draws, Uploads),
 ) -> impl Iterator<Item = Warning> {
-    let closed = matches!(model, Model::Independent(_))
+    let together = matches!(model, Model::Grouped(_));
+    let ignored = federation.groups().is_some() && !together;
+    let closed = (together || matches!(model, Model::Independent(_)))
         && procedure != (Draws::Independent, Uploads::PerDraw);
-    let ignored = federation.groups().is_some();
     let found = [ignored.then_some(Warning::GroupsIgnored), closed.then_some(Warning::ClosedForm)];
     found.into_iter().flatten()
 }
