@@ -60,8 +60,7 @@ class Selector:
         once, with its number of draws as weight.
     groups
         Clients that fail together, behind an access point, relay or cell: how often each group is
-        down, ``{"ap": 0.2}``; :meth:`set_group` says who is in it. Exact for ``draws="independent",
-        uploads="per-draw"``; see :func:`fedcote.select`.
+        down, ``{"ap": 0.2}``; :meth:`set_group` says who is in it.
     method, threshold, coverage, kappa, efficiency, k_apx
         See :func:`fedcote.select`. When everyone fails more often than the threshold, nobody is
         left out.

@@ -140,6 +140,7 @@ def test_clients_say_which_group_they_fail_with(tmp_path, caplog):
         known = fedcote.evaluate(LABELS, own, found.selection, group=group, groups=down, **drawn)
         alone = fedcote.evaluate(LABELS, known.failure, found.selection, **drawn)
         assert np.abs(known.appearance - alone.appearance).max() > 1e-3
+        assert not found.warnings and not known.warnings
         np.testing.assert_allclose(found.appearance, known.appearance, atol=1e-9)
 
     train(strategy, grid, rounds=3)

@@ -476,22 +476,23 @@ def test_signals_and_transmissions_are_for_their_estimators():
         selector.observe_signal("a", 1.0)
 
 
-def test_clients_may_fail_together():
+@pytest.mark.parametrize("uploads", ["per-draw", "per-client"])
+def test_clients_may_fail_together(uploads):
     labels, _ = oracles.instance()
     own = np.array([0.1, 0.2, 0.3, 0.0, 0.4, 0.5])
     group = ["ap", "ap", None, "cell", "cell", None]
     down = {"ap": 0.3, "cell": 0.2}
-    selector, _ = federation(uploads="per-draw", groups=down)
+    selector, _ = federation(uploads=uploads, groups=down)
     for client, name, value in zip("abcdef", group, own, strict=True):
         selector.set_group(client, name)
         # What is observed is a failure for whatever reason.
         selector.set_failure(client, 1 - (1 - value) * (1 - down.get(name, 0.0)))
     selector.select(None, 5)
     found = selector.solution()
-    same = fedcote.select(labels, own, 5, group=group, groups=down)
+    same = fedcote.select(labels, own, 5, group=group, groups=down, uploads=uploads)
     np.testing.assert_allclose(found.selection, same.selection, atol=1e-9)
     assert not found.warnings
-    alone = fedcote.select(labels, same.failure, 5)
+    alone = fedcote.select(labels, same.failure, 5, uploads=uploads)
     assert np.abs(alone.selection - same.selection).max() > 1e-3
     # Simulated: shares of what arrives are those of the solution.
     generator, rounds = np.random.default_rng(5), 20_000
@@ -502,7 +503,11 @@ def test_clients_may_fail_together():
         drawn = generator.multinomial(5, found.selection)
         while not shares[at].any():
             up = np.append(generator.random(2) >= [down[name] for name in names], True)
-            shares[at] = generator.binomial(drawn, (1 - own) * up[member])
+            arrives = (1 - own) * up[member]
+            if uploads == "per-draw":
+                shares[at] = generator.binomial(drawn, arrives)
+            else:
+                shares[at] = drawn * generator.binomial(1, arrives)
         shares[at] /= shares[at].sum()
     errors = (shares.mean(axis=0) - found.appearance) / (shares.std(axis=0) / np.sqrt(rounds))
     assert np.abs(errors).max() < 3

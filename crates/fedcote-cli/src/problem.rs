@@ -2,7 +2,7 @@
 //!
 //! Values go straight into flat arrays, so that a million clients cost their numbers and names and nothing else.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::io::{IsTerminal, Read};
 use std::path::Path;
@@ -268,15 +268,16 @@ impl<'de> Visitor<'de> for Document<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let Self(problem) = self;
-        let mut clients = false;
+        let (mut clients, mut groups) = (false, false);
         while let Some(key) = map.next_key::<String>()? {
             let name = |error: A::Error| de::Error::custom(format!("{key}: {error}"));
             match key.as_str() {
                 "selected" => problem.selected = Some(map.next_value().map_err(name)?),
                 "threshold" => problem.threshold = Some(map.next_value().map_err(name)?),
+                "groups" if groups => return Err(de::Error::duplicate_field("groups")),
                 "groups" => {
-                    let groups: HashMap<String, f64> = map.next_value().map_err(name)?;
-                    problem.groups = groups.into_iter().collect();
+                    groups = true;
+                    map.next_value_seed(Failures(&mut problem.groups)).map_err(name)?;
                     problem.groups.sort_by(|a, b| a.0.cmp(&b.0));
                 }
                 "clients" if clients => return Err(de::Error::duplicate_field("clients")),
@@ -291,6 +292,36 @@ impl<'de> Visitor<'de> for Document<'_> {
             }
         }
         if clients { Ok(()) } else { Err(de::Error::missing_field("clients")) }
+    }
+}
+
+/// How often each group is down.
+struct Failures<'a>(&'a mut Vec<(String, f64)>);
+
+impl<'de> DeserializeSeed<'de> for Failures<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Failures<'_> {
+    type Value = ();
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an object with the probability that each group is down")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let mut names = HashSet::new();
+        while let Some(name) = map.next_key::<String>()? {
+            if !names.insert(name.clone()) {
+                return Err(de::Error::custom(format!("{name:?} is given twice")));
+            }
+            self.0.push((name, map.next_value()?));
+        }
+        Ok(())
     }
 }
 

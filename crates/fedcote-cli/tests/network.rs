@@ -288,6 +288,8 @@ fn groups_that_are_wrong_are_refused_with_their_key() {
             "network.groups.ap.failure: must be between 0 and 1, not 1.5",
         ),
         ("ap = { failure = 0.5 }", "network.groups.ap.clients: is missing"),
+        // Regression: an empty list was accepted, without effect.
+        ("ap = { failure = 0.5, clients = [] }", "network.groups.ap.clients: is empty"),
         (
             "ap = { failure = 0.5, clients = [21] }",
             "network.groups.ap.clients: client 21 is not one of 1 to 20",

@@ -480,6 +480,18 @@ fn clients_that_fail_together_are_corrected_for() {
     let other = json(&["select", "--json"], &alone);
     let difference = client(2, "selection") - other["clients"][2]["selection"].as_f64().unwrap();
     assert!(difference.abs() > 1e-3, "{difference}");
+    // Whatever is drawn and uploaded, the model is that of clients that fail together.
+    for flags in [
+        ["--draws", "independent", "--uploads", "per-client"],
+        ["--draws", "systematic", "--uploads", "per-draw"],
+        ["--draws", "systematic", "--uploads", "per-client"],
+    ] {
+        let flags = [&["select", "--json"][..], &flags].concat();
+        let (found, alone) = (json(&flags, SHARED), json(&flags, &alone));
+        assert_eq!(found["warnings"], serde_json::json!([]), "{flags:?}");
+        assert!(found["weight_divergence"].as_f64().unwrap() < 1e-9, "{flags:?}");
+        assert_ne!(found["clients"], alone["clients"], "{flags:?}");
+    }
     // CSV with flags is the same request.
     let csv = "id,failure,group,label_0,label_1\na,0.1,ap,300,0\nb,0.3,ap,0,300\nc,0.5,,150,150\n";
     let again = json(&["select", "--json", "--selected", "3", "--group", "ap=0.2"], csv);
@@ -523,6 +535,17 @@ fn unknown_groups_are_refused() {
             SHARED.to_owned(),
             vec!["--group", "cell=0.1"],
             "standard input: groups: no client is in group \"cell\"",
+        ),
+        // Regression: the last one counted, silently.
+        (
+            SHARED.replace(r#"{"ap": 0.2}"#, r#"{"ap": 0.2, "ap": 0.3}"#),
+            vec![],
+            "standard input: groups: \"ap\" is given twice",
+        ),
+        (
+            SHARED.replace(r#"{"ap": 0.2},"#, r#"{"ap": 0.2}, "groups": {"ap": 0.3},"#),
+            vec![],
+            "standard input: duplicate field `groups`",
         ),
         (
             SHARED.replacen("\"group\": \"ap\"", "\"group\": \"pa\"", 1),

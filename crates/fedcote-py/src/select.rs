@@ -87,7 +87,8 @@ pub fn appearance<'py>(
             PerClient { failure, selected }.checked(selection)
         }
         (Draws::Systematic, uploads) => {
-            Systematic { failure, selected, order: &order, uploads }.checked(selection)
+            Systematic { failure, selected, order: &order, uploads, groups: None }
+                .checked(selection)
         }
     });
     Ok(found.map_err(refuse)?.into_pyarray(py))

@@ -34,6 +34,9 @@ impl NetworkConfig {
                     let reason = "is missing: list the clients, or name their `station`";
                     return Err(refused(key("clients"), reason));
                 }
+                (Some(members), None) if members.is_empty() => {
+                    return Err(refused(key("clients"), "is empty: list the clients of the group"));
+                }
                 (Some(members), None) => (members.clone(), "clients"),
                 (None, Some(station)) => {
                     (self.behind(station, clients, &key("station"))?, "station")

@@ -135,7 +135,13 @@ fn systematic() {
     let order = label_order(federation.all_labels(), clients, 10).expect("valid");
     let (failure, selection) = (federation.failure(), federation.weights());
     for selected in [10, 100, 1000] {
-        let model = Systematic { failure, selected, order: &order, uploads: Uploads::PerDraw };
+        let model = Systematic {
+            failure,
+            selected,
+            order: &order,
+            uploads: Uploads::PerDraw,
+            groups: None,
+        };
         let mut exact = vec![0.0; clients];
         let processor = processor_seconds();
         let time = best(3, || model.appearance(selection, &mut exact).expect("valid"));

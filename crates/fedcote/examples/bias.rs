@@ -85,7 +85,7 @@ fn at_the_switch() -> Result<(), Error> {
         let (mut exact, mut closed) = (vec![0.0; clients], vec![0.0; clients]);
         let selection = federation.weights();
         match systematic {
-            Some(uploads) => Systematic { failure, selected, order: &order, uploads }
+            Some(uploads) => Systematic { failure, selected, order: &order, uploads, groups: None }
                 .appearance(selection, &mut exact)?,
             None => PerClient { failure, selected }.appearance(selection, &mut exact)?,
         }

@@ -73,6 +73,12 @@ impl Groups {
         (group < self.len()).then_some(group)
     }
 
+    /// The groups among these clients, in this order.
+    pub(crate) fn of_clients(&self, clients: &[u32]) -> Self {
+        let of = clients.iter().map(|&client| self.of[client as usize]).collect();
+        Self { failure: self.failure.clone(), of }
+    }
+
     /// The probability that a client's group is down; 0 without a group.
     pub fn down(&self, client: usize) -> f64 {
         self.of(client).map_or(0.0, |group| self.failure[group])

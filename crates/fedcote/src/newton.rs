@@ -31,7 +31,8 @@ pub fn invert_systematic(
     let pick = |values: &[f64]| -> Vec<f64> { kept.iter().map(|&i| values[i as usize]).collect() };
     let order: Vec<u32> = (0..kept.len() as u32).collect();
     let failure = pick(model.failure);
-    let small = Systematic { failure: &failure, order: &order, ..*model };
+    let groups = model.groups.map(|groups| groups.of_clients(&kept));
+    let small = Systematic { failure: &failure, order: &order, groups: groups.as_ref(), ..*model };
     let wanted = pick(target);
     // Newton's steps take over early where they can.
     let first = match kept.len() {
@@ -273,7 +274,8 @@ mod tests {
                 crate::chunks::normalise(&mut target);
             }
             let order: Vec<u32> = (0..target.len() as u32).rev().collect();
-            let model = Systematic { failure: &failure, selected, order: &order, uploads };
+            let model =
+                Systematic { failure: &failure, selected, order: &order, uploads, groups: None };
             let start = many_draws(&target, &failure);
             let found = invert_systematic(&model, &target, start, Limits::default()).unwrap();
             let appearance = model.checked(&found.selection).unwrap();

@@ -2,8 +2,8 @@
 
 use rand::RngExt;
 
-use crate::Uploads;
 use crate::random::{Key, Purpose, Stream};
+use crate::{Groups, Uploads};
 
 /// Failure probabilities between 0 and 0.97, some of them 0.
 pub fn failures(clients: usize, seed: u32) -> Vec<f64> {
@@ -22,6 +22,37 @@ pub fn selection(clients: usize, seed: u32) -> Vec<f64> {
 /// The mean share of every client on a list, given that somebody arrives, by enumeration of all outcomes of
 /// all uploads; `None` when nobody can arrive.
 pub fn shares(list: &[(u32, u32)], failure: &[f64], uploads: Uploads) -> Option<Vec<(u32, f64)>> {
+    let (sums, somebody) = outcomes(list, failure, uploads);
+    let pairs = list.iter().zip(sums).map(|(draw, sum)| (draw.0, sum / somebody));
+    (somebody > 0.0).then(|| pairs.collect())
+}
+
+/// As [`shares`], of clients that fail together: by enumeration of which groups are up as well.
+pub fn shares_together(
+    list: &[(u32, u32)],
+    (groups, failure): (&Groups, &[f64]),
+    uploads: Uploads,
+) -> Option<Vec<(u32, f64)>> {
+    let (mut sums, mut somebody) = (vec![0.0; list.len()], 0.0);
+    for pattern in 0..1u32 << groups.len() {
+        let is_up = |group: usize| pattern >> group & 1 == 1;
+        let chance = |(group, down): (usize, &f64)| if is_up(group) { 1.0 - down } else { *down };
+        let chance: f64 = groups.failure().iter().enumerate().map(chance).product();
+        let own = |(client, &overall): (usize, &f64)| match groups.of(client).is_none_or(is_up) {
+            true => groups.own(client, overall),
+            false => 1.0,
+        };
+        let own: Vec<f64> = failure.iter().enumerate().map(own).collect();
+        let (added, arrived) = outcomes(list, &own, uploads);
+        sums.iter_mut().zip(added).for_each(|(sum, added)| *sum += chance * added);
+        somebody += chance * arrived;
+    }
+    let pairs = list.iter().zip(sums).map(|(draw, sum)| (draw.0, sum / somebody));
+    (somebody > 0.0).then(|| pairs.collect())
+}
+
+/// The shares on a list times the probability that somebody arrives, and that probability.
+fn outcomes(list: &[(u32, u32)], failure: &[f64], uploads: Uploads) -> (Vec<f64>, f64) {
     // One entry an upload: the place on the list, and the draws it carries.
     let travelling: Vec<(usize, f64)> = match uploads {
         Uploads::PerDraw => {
@@ -50,8 +81,7 @@ pub fn shares(list: &[(u32, u32)], failure: &[f64], uploads: Uploads) -> Option<
             *sum += probability * arrived / total;
         }
     }
-    let pairs = list.iter().zip(sums).map(|(draw, sum)| (draw.0, sum / somebody));
-    (somebody > 0.0).then(|| pairs.collect())
+    (sums, somebody)
 }
 
 /// Plays 200,000 rounds (draw; upload, and again if nothing arrived) and asserts that the mean shares agree with

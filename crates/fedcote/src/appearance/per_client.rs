@@ -368,6 +368,7 @@ mod tests {
             selected,
             order: &order,
             uploads: Uploads::PerClient,
+            groups: None,
         };
         let limit = systematic.checked(&selection).unwrap();
         let found = PerClient { failure: &failure, selected }.checked(&selection).unwrap();

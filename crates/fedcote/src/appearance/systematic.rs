@@ -21,10 +21,17 @@
 //! large `K` fewer nodes on panels that halve towards `t = 1` do it to rounding. Lists in which every client has
 //! failure probability 1 are drawn again.
 //!
+//! Of clients that fail together, in groups that are down with probability `φ_q`, `ε_j` is how often each fails on its own, `G_q = Π F_j`
+//! over the clients of group `q`, and
+//!
+//! ```text
+//! P = Π_q (φ_q + (1 − φ_q) G_q) ,        (ln F_i)' is multiplied by (1 − φ_q) G_q / (φ_q + (1 − φ_q) G_q), q the group of i.
+//! ```
+//!
 //! **Cost.** `(ln F_i)'` depends on the list only through `n_i`, and `n_i` changes at most twice. So one running sum per
 //! node, `R(t) = Σ length · P(t) / (1 − P(0))`, serves all clients: each is settled when its count changes. That
 //! takes `O(N)` steps of as many operations as there are nodes, instead of `O(N K)` such steps; the running
-//! sums carry twice the digits, so that differences lose nothing. For many clients [`many`] does the same in pieces, in parallel.
+//! sums carry twice the digits, so that differences lose nothing. Each group has running sums of its own. For many clients [`many`] does the same in pieces, in parallel.
 
 mod many;
 
@@ -32,13 +39,15 @@ use super::AppearanceModel;
 use crate::Uploads;
 use crate::draw::check_order;
 use crate::error::{Error, check_length, check_probabilities, check_selected};
+use crate::groups::Groups;
 use crate::pair::Pair;
 use crate::special;
+use std::borrow::Cow;
 
 /// Systematic draws.
 #[derive(Debug, Clone, Copy)]
 pub struct Systematic<'a> {
-    /// Failure probabilities, `ε`.
+    /// Failure probabilities for whatever reason.
     pub failure: &'a [f64],
     /// Draws per round, `K`.
     pub selected: u64,
@@ -46,6 +55,8 @@ pub struct Systematic<'a> {
     pub order: &'a [u32],
     /// What uploads when a client is drawn more than once.
     pub uploads: Uploads,
+    /// Who fails together.
+    pub groups: Option<&'a Groups>,
 }
 
 impl Systematic<'_> {
@@ -61,6 +72,7 @@ impl Systematic<'_> {
     ///     selected: 4,
     ///     order: &[0, 1],
     ///     uploads: Uploads::PerClient,
+    ///     groups: None,
     /// };
     /// let appearance = model.checked(&[0.5, 0.5])?;
     /// assert!((appearance[1] - 0.25).abs() < 1e-15);
@@ -72,6 +84,9 @@ impl Systematic<'_> {
         check_length("failure", selection.len(), self.failure.len())?;
         check_probabilities("failure", self.failure)?;
         check_order(self.order, selection.len())?;
+        if let Some(groups) = self.groups {
+            check_length("groups", selection.len(), groups.clients())?;
+        }
         let mut out = vec![0.0; selection.len()];
         self.appearance(selection, &mut out)?;
         Ok(out)
@@ -89,7 +104,8 @@ const MANY: usize = 20_000;
 impl AppearanceModel for Systematic<'_> {
     fn appearance(&self, selection: &[f64], out: &mut [f64]) -> Result<(), Error> {
         // Clients that are drawn many times each have no factors to exchange.
-        if selection.len() >= MANY && self.selected <= selection.len() as u64 {
+        let many = selection.len() >= MANY && self.selected <= selection.len() as u64;
+        if many && self.groups.is_none() {
             many::appearance(self, selection, out)
         } else {
             self.whole(selection, out)
@@ -98,26 +114,42 @@ impl AppearanceModel for Systematic<'_> {
 }
 
 impl Systematic<'_> {
+    /// How often each client fails on its own.
+    fn own(&self) -> Cow<'_, [f64]> {
+        match self.groups {
+            None => Cow::Borrowed(self.failure),
+            Some(groups) => {
+                let pairs = self.failure.iter().enumerate();
+                pairs.map(|(client, &failure)| groups.own(client, failure)).collect()
+            }
+        }
+    }
+
+    /// The group of a client; the last one is of those in none, and never down.
+    fn group(&self, client: u32) -> usize {
+        self.groups.map_or(0, |groups| groups.of(client as usize).unwrap_or(groups.len()))
+    }
+
     /// The walk as a whole.
     fn whole(&self, selection: &[f64], out: &mut [f64]) -> Result<(), Error> {
-        let nodes = nodes(self.selected);
+        let (nodes, own) = (nodes(self.selected), self.own());
         let Walk { mut counts, passages } = Walk::new(selection, self.order, self.selected);
-        let mut list = List::new(self, &nodes);
+        let mut list = List::new(self, &own, &nodes);
         for (&client, &count) in self.order.iter().zip(&counts) {
             list.change(client, (0, count), |_, _, _| {});
         }
-        let mut reached = vec![Pair::default(); nodes.len()];
+        let mut reached = vec![vec![Pair::default(); nodes.len()]; list.groups.len()];
         let mut sums = vec![Pair::default(); selection.len()];
         let (mut position, mut live) = (0.0, 0.0);
-        let mut advance = |list: &List, reached: &mut [Pair], to: f64| {
+        let mut advance = |list: &List, reached: &mut [Vec<Pair>], to: f64| {
             let length: f64 = to - position;
             position = to;
             if length > 0.0 && list.live > 0 {
                 live += length;
                 let weight = length / list.somebody();
-                for ((reached, log), node) in reached.iter_mut().zip(&list.log).zip(&nodes) {
-                    reached.add(weight * node.weight * log.high.exp());
-                }
+                list.products(|group, index, product| {
+                    reached[group][index].add(weight * nodes[index].weight * product);
+                });
             }
         };
         for (to, slot) in passages {
@@ -125,7 +157,7 @@ impl Systematic<'_> {
             let slot = slot as usize;
             for (slot, to) in [(slot, counts[slot] - 1), (slot + 1, counts[slot + 1] + 1)] {
                 let client = self.order[slot];
-                let sum = &mut sums[client as usize];
+                let (sum, reached) = (&mut sums[client as usize], &reached[self.group(client)]);
                 // Settles what the old count has gathered, and marks where the new one begins.
                 list.change(client, (counts[slot], to), |node, before, after| {
                     sum.add_product(reached[node], before);
@@ -137,8 +169,8 @@ impl Systematic<'_> {
         advance(&list, &mut reached, 1.0);
         for (&client, &count) in self.order.iter().zip(&counts) {
             let sum = &mut sums[client as usize];
-            for (node, reached) in nodes.iter().zip(&reached) {
-                let (_, slope) = self.factor(self.failure[client as usize], count, node);
+            for (node, reached) in nodes.iter().zip(&reached[self.group(client)]) {
+                let (_, slope) = self.factor(own[client as usize], count, node);
                 sum.add_product(*reached, slope);
             }
         }
@@ -159,12 +191,12 @@ impl Systematic<'_> {
     /// of `N`. `None` when rounding merges two borders, or with clients that never arrive.
     pub(crate) fn jacobian(&self, selection: &[f64]) -> Option<Vec<Vec<f64>>> {
         let clients = self.order.len();
-        let nodes = nodes(self.selected);
+        let (nodes, own) = (nodes(self.selected), self.own());
         let Walk { mut counts, passages } = Walk::new(selection, self.order, self.selected);
         if passages.len() + 1 != clients || self.failure.contains(&1.0) {
             return None;
         }
-        let mut list = List::new(self, &nodes);
+        let mut list = List::new(self, &own, &nodes);
         let mut slopes = vec![vec![0.0; nodes.len()]; clients];
         for slot in 0..clients {
             let slopes = &mut slopes[slot];
@@ -172,12 +204,16 @@ impl Systematic<'_> {
         }
         let shares = |list: &List, counts: &[u64], slopes: &[Vec<f64>]| -> Vec<f64> {
             let scale = 1.0 / list.somebody();
-            let pairs = list.log.iter().zip(&nodes);
-            let factors: Vec<f64> =
-                pairs.map(|(log, node)| scale * node.weight * log.high.exp()).collect();
+            let mut factors = vec![vec![0.0; nodes.len()]; list.groups.len()];
+            list.products(|group, index, product| {
+                factors[group][index] = scale * nodes[index].weight * product;
+            });
             let share = |slot: usize| match counts[slot] {
                 0 => 0.0,
-                _ => factors.iter().zip(&slopes[slot]).map(|(factor, slope)| factor * slope).sum(),
+                _ => {
+                    let factors = &factors[self.group(self.order[slot])];
+                    factors.iter().zip(&slopes[slot]).map(|(factor, slope)| factor * slope).sum()
+                }
             };
             (0..clients).map(share).collect()
         };
@@ -256,21 +292,37 @@ fn nodes(selected: u64) -> Vec<Node> {
 /// A list of draws: what its generating function `P` needs.
 struct List<'a> {
     model: &'a Systematic<'a>,
+    /// How often each client fails on its own.
+    own: &'a [f64],
     nodes: &'a [Node],
-    /// `ln P(t)` at each node.
-    log: Vec<Pair>,
-    /// `ln P(0)`, but for clients that never fail.
-    log_nobody: Pair,
-    /// Draws of clients that never fail.
-    certain: u64,
+    groups: Vec<Group>,
     /// Draws of clients that may arrive.
     live: u64,
 }
 
+/// The draws of clients that fail together.
+#[derive(Clone)]
+struct Group {
+    /// How often it is down.
+    down: f64,
+    /// `ln G(t)` at each node.
+    log: Vec<Pair>,
+    /// `ln G(0)`, but for clients that never fail.
+    log_nobody: Pair,
+    /// Draws of clients that never fail.
+    certain: u64,
+}
+
 impl<'a> List<'a> {
-    fn new(model: &'a Systematic<'a>, nodes: &'a [Node]) -> Self {
-        let log = vec![Pair::default(); nodes.len()];
-        Self { model, nodes, log, log_nobody: Pair::default(), certain: 0, live: 0 }
+    fn new(model: &'a Systematic<'a>, own: &'a [f64], nodes: &'a [Node]) -> Self {
+        let group = |&down: &f64| Group {
+            down,
+            log: vec![Pair::default(); nodes.len()],
+            log_nobody: Pair::default(),
+            certain: 0,
+        };
+        let down = model.groups.map_or(&[][..], Groups::failure);
+        Self { model, own, nodes, groups: down.iter().chain(&[0.0]).map(group).collect(), live: 0 }
     }
 
     /// Changes a client's count; `each` gets `(ln F)'` at each node before and after.
@@ -283,8 +335,9 @@ impl<'a> List<'a> {
         if from == to {
             return;
         }
-        let failure = self.model.failure[client as usize];
-        for (index, (log, node)) in self.log.iter_mut().zip(self.nodes).enumerate() {
+        let failure = self.own[client as usize];
+        let group = &mut self.groups[self.model.group(client)];
+        for (index, (log, node)) in group.log.iter_mut().zip(self.nodes).enumerate() {
             let (log_from, slope_from) = self.model.factor(failure, from, node);
             let (log_to, slope_to) = self.model.factor(failure, to, node);
             log.add(log_to);
@@ -295,20 +348,36 @@ impl<'a> List<'a> {
             self.live = self.live - from + to;
         }
         if failure == 0.0 {
-            self.certain = self.certain - from + to;
+            group.certain = group.certain - from + to;
         } else {
             let uploads = |count: u64| match self.model.uploads {
                 Uploads::PerDraw => count as f64,
                 Uploads::PerClient => count.min(1) as f64,
             };
-            self.log_nobody.add(uploads(to) * failure.ln());
-            self.log_nobody.add(-uploads(from) * failure.ln());
+            group.log_nobody.add(uploads(to) * failure.ln());
+            group.log_nobody.add(-uploads(from) * failure.ln());
         }
     }
 
     /// The probability that somebody arrives, `1 − P(0)`.
     fn somebody(&self) -> f64 {
-        if self.certain > 0 { 1.0 } else { -self.log_nobody.high.exp_m1() }
+        let nobody = |group: &Group| match group.certain {
+            0 => log_upload(group.down, group.log_nobody.high),
+            _ => group.down.ln(),
+        };
+        -self.groups.iter().map(nobody).sum::<f64>().exp_m1()
+    }
+
+    /// Calls `each` with every group, every node and, there, `P (1 − φ) G / (φ + (1 − φ) G)`.
+    fn products(&self, mut each: impl FnMut(usize, usize, f64)) {
+        for index in 0..self.nodes.len() {
+            let log = |group: &Group| log_upload(group.down, group.log[index].high);
+            let all: f64 = self.groups.iter().map(log).sum();
+            for (at, group) in self.groups.iter().enumerate() {
+                let rest = all - log(group) + group.log[index].high;
+                each(at, index, (1.0 - group.down) * rest.exp());
+            }
+        }
     }
 }
 

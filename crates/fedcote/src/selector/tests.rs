@@ -302,6 +302,24 @@ fn clients_may_fail_together() {
     let together = latest.solution.clone();
     assert_ne!(together.selection, alone.as_ref().unwrap().selection);
 
+    // Whatever is drawn and uploaded.
+    for (draws, uploads) in [
+        (Draws::Independent, Uploads::PerClient),
+        (Draws::Systematic, Uploads::PerDraw),
+        (Draws::Systematic, Uploads::PerClient),
+    ] {
+        let options = Options::new().with_draws(draws).with_uploads(uploads);
+        let mut other = with_failures(options, failure);
+        other.set_groups([0.3]).unwrap();
+        other.set_group(0, Some(0)).unwrap();
+        other.set_group(1, Some(0)).unwrap();
+        other.select(&[3, 1, 0], 5).unwrap();
+        let latest = other.latest().unwrap();
+        assert_eq!(latest.solution, crate::select(&federation, 5, &options).unwrap());
+        assert!(latest.solution.warnings.is_empty(), "{:?}", latest.solution.warnings);
+        assert_ne!(latest.solution.selection, together.selection);
+    }
+
     #[cfg(feature = "serde")]
     {
         let saved = serde_json::to_string(&selector).unwrap();

@@ -128,7 +128,9 @@ fn solve(
     let eligible = eligibility.eligible.clone();
     let mut warnings = eligibility.warnings(federation, selected, &found.selection);
     warnings.append(&mut found.warnings);
-    warnings.extend((modelled && !is_exact).then(|| approximation(&model, federation)));
+    if modelled && !is_exact {
+        warnings.extend(approximations(&model, federation, procedure));
+    }
     if options.exploration > 0.0 {
         for (selection, weight) in found.selection.iter_mut().zip(federation.weights()) {
             *selection += options.exploration * (weight - *selection);
@@ -198,7 +200,9 @@ pub fn evaluate_for(
     let (model, is_exact) = Model::of(federation, procedure, selected, &order);
     model.appearance(selection, &mut appearance)?;
     let mut warnings = Vec::new();
-    warnings.extend((!is_exact).then(|| approximation(&model, federation)));
+    if !is_exact {
+        warnings.extend(approximations(&model, federation, procedure));
+    }
     let never = |client: &usize| selection[*client] > 0.0 && failure[*client] >= 1.0;
     let clients = (0..selection.len()).filter(never).count();
     if clients > 0 {
@@ -215,13 +219,18 @@ pub fn evaluate_for(
     })
 }
 
-/// What stands in for the exact model.
-fn approximation(model: &Model, federation: &Federation) -> Warning {
-    match (model, federation.groups()) {
-        (Model::Grouped(_), _) => Warning::GroupsApproximated,
-        (_, Some(_)) => Warning::GroupsIgnored,
-        (_, None) => Warning::ClosedForm,
-    }
+/// What is not in the model.
+fn approximations(
+    model: &Model,
+    federation: &Federation,
+    procedure: (Draws, Uploads),
+) -> impl Iterator<Item = Warning> {
+    let together = matches!(model, Model::Grouped(_));
+    let ignored = federation.groups().is_some() && !together;
+    let closed = (together || matches!(model, Model::Independent(_)))
+        && procedure != (Draws::Independent, Uploads::PerDraw);
+    let found = [ignored.then_some(Warning::GroupsIgnored), closed.then_some(Warning::ClosedForm)];
+    found.into_iter().flatten()
 }
 
 /// The order of systematic draws; independent ones need none.

@@ -48,10 +48,8 @@ pub enum Warning {
     /// The problem is too large for the exact model of systematic draws or of one upload per client, so the appearance
     /// is that of independent draws with an upload each; see [`crate::appearance::Model`].
     ClosedForm,
-    /// Clients fail together, and the draws or uploads have no exact model for that: the appearance is that of independent
-    /// draws with an upload each.
-    GroupsApproximated,
-    /// There are too many groups of clients that fail together for the exact model: they are taken to fail on their own.
+    /// The problem is too large for the exact model of clients that fail together: they are taken to fail on their own; see
+    /// [`crate::appearance::Model`].
     GroupsIgnored,
     /// The solver stopped before its tolerance.
     NotConverged {
@@ -106,13 +104,9 @@ impl fmt::Display for Warning {
                 formatter,
                 "too large for the exact model of these draws and uploads: appearances are those of independent draws with an upload each, which differ from systematic ones when draws are few"
             ),
-            Self::GroupsApproximated => write!(
-                formatter,
-                "clients that fail together: appearances are those of independent draws with an upload each"
-            ),
             Self::GroupsIgnored => write!(
                 formatter,
-                "too many groups for the exact model of clients that fail together: they are taken to fail on their own"
+                "too large for the exact model of clients that fail together: they are taken to fail on their own"
             ),
             Self::NotConverged { residual } => {
                 write!(

@@ -1,7 +1,8 @@
 use rand::RngExt;
 
-use super::super::{Independent, oracle};
+use super::super::{Model, PerClient, oracle};
 use super::*;
+use crate::Draws;
 use crate::draw::Alias;
 use crate::invert::{Limits, invert, many_draws};
 use crate::random::{Key, Purpose};
@@ -17,48 +18,39 @@ fn case(clients: usize, groups: usize, seed: u32) -> (Groups, Vec<f64>) {
     (groups, overall)
 }
 
-fn appearance(groups: &Groups, failure: &[f64], selected: u64, selection: &[f64]) -> Vec<f64> {
+const UPLOADS: [Uploads; 2] = [Uploads::PerDraw, Uploads::PerClient];
+
+fn appearance(
+    groups: &Groups,
+    failure: &[f64],
+    (selected, uploads): (u64, Uploads),
+    selection: &[f64],
+) -> Vec<f64> {
     let mut out = vec![0.0; selection.len()];
-    Grouped { groups, failure, selected }.appearance(selection, &mut out).unwrap();
+    Grouped { groups, failure, selected, uploads }.appearance(selection, &mut out).unwrap();
     out
 }
 
 /// The definition, slowly: all lists of draws, all patterns of groups that are up, all outcomes of all uploads.
-fn by_lists(groups: &Groups, failure: &[f64], selected: u32, selection: &[f64]) -> Vec<f64> {
+fn by_lists(
+    groups: &Groups,
+    failure: &[f64],
+    (selected, uploads): (u32, Uploads),
+    selection: &[f64],
+) -> Vec<f64> {
     let clients = selection.len();
     let (mut shares, mut total) = (vec![0.0; clients], 0.0);
     for number in 0..clients.pow(selected) {
         let list: Vec<usize> = (0..selected).map(|at| number / clients.pow(at) % clients).collect();
         let drawn: f64 = list.iter().map(|&client| selection[client]).product();
-        let (mut sums, mut somebody) = (vec![0.0; clients], 0.0);
-        for pattern in 0..1u32 << groups.len() {
-            let is_up = |group: usize| pattern >> group & 1 == 1;
-            let chance: f64 = (0..groups.len())
-                .map(|group| {
-                    let down = groups.failure()[group];
-                    if is_up(group) { 1.0 - down } else { down }
-                })
-                .product();
-            for outcome in 1u32..1 << selected {
-                let (mut probability, mut arrived) = (drawn * chance, Vec::new());
-                for (at, &client) in list.iter().enumerate() {
-                    let own = match groups.of(client).is_none_or(is_up) {
-                        true => groups.own(client, failure[client]),
-                        false => 1.0,
-                    };
-                    let arrives = outcome >> at & 1 == 1;
-                    probability *= if arrives { 1.0 - own } else { own };
-                    arrived.extend(arrives.then_some(client));
-                }
-                somebody += probability;
-                arrived
-                    .iter()
-                    .for_each(|&client| sums[client] += probability / arrived.len() as f64);
-            }
-        }
-        if somebody > 0.0 {
+        let draws = |client| list.iter().filter(|&&drawn| drawn == client).count() as u32;
+        let list: Vec<(u32, u32)> = (0..clients)
+            .map(|client| (client as u32, draws(client)))
+            .filter(|draw| draw.1 > 0)
+            .collect();
+        if let Some(found) = oracle::shares_together(&list, (groups, failure), uploads) {
             total += drawn;
-            shares.iter_mut().zip(sums).for_each(|(share, sum)| *share += drawn * sum / somebody);
+            found.iter().for_each(|&(client, share)| shares[client as usize] += drawn * share);
         }
     }
     shares.iter().map(|share| share / total).collect()
@@ -72,13 +64,13 @@ fn small_cases_are_as_by_enumeration() {
         for seed in 0..4 {
             let (groups, failure) = case(clients, groups, seed);
             let selection = oracle::selection(clients, seed);
-            let found = appearance(&groups, &failure, selected.into(), &selection);
-            let expected = by_lists(&groups, &failure, selected, &selection);
-            for (found, expected) in found.iter().zip(&expected) {
-                assert!(
-                    (found - expected).abs() < 1e-12,
-                    "{clients} {selected}: {found} {expected}"
-                );
+            for uploads in UPLOADS {
+                let found = appearance(&groups, &failure, (selected.into(), uploads), &selection);
+                let expected = by_lists(&groups, &failure, (selected, uploads), &selection);
+                for (found, expected) in found.iter().zip(&expected) {
+                    let error = (found - expected).abs();
+                    assert!(error < 1e-12, "{clients} {selected}: {found} {expected}");
+                }
             }
         }
     }
@@ -90,29 +82,33 @@ fn clients_and_groups_that_are_always_down_are_as_by_enumeration() {
     let failure = groups.overall(&[0.2, 0.5, 1.0, 0.4]).unwrap();
     assert_eq!((failure[0], failure[2]), (1.0, 1.0));
     let selection = [0.1, 0.3, 0.2, 0.4];
-    let found = appearance(&groups, &failure, 3, &selection);
-    let expected = by_lists(&groups, &failure, 3, &selection);
-    for (found, expected) in found.iter().zip(&expected) {
-        assert!((found - expected).abs() < 1e-12, "{found} {expected}");
+    for uploads in UPLOADS {
+        let found = appearance(&groups, &failure, (3, uploads), &selection);
+        let expected = by_lists(&groups, &failure, (3, uploads), &selection);
+        for (found, expected) in found.iter().zip(&expected) {
+            assert!((found - expected).abs() < 1e-12, "{found} {expected}");
+        }
+        assert_eq!((found[0], found[2]), (0.0, 0.0));
+        let model = Grouped { groups: &groups, failure: &failure, selected: 3, uploads };
+        let nobody = model.appearance(&[1.0, 0.0, 0.0, 0.0], &mut [0.0; 4]);
+        assert_eq!(nobody, Err(Error::NobodyArrives));
     }
-    assert_eq!((found[0], found[2]), (0.0, 0.0));
-    let model = Grouped { groups: &groups, failure: &failure, selected: 3 };
-    assert_eq!(model.appearance(&[1.0, 0.0, 0.0, 0.0], &mut [0.0; 4]), Err(Error::NobodyArrives));
 }
 
 #[test]
-fn groups_that_are_never_down_are_the_closed_form() {
+fn groups_that_are_never_down_are_no_groups() {
     for (clients, selected) in [(5, 1), (6, 4), (20, 10), (40, 300)] {
         let of: Vec<Option<usize>> = (0..clients).map(|client| Some(client % 3)).collect();
         let groups = Groups::new([0.0; 3], of).unwrap();
         let (failure, selection) = (oracle::failures(clients, 3), oracle::selection(clients, 4));
-        let mut expected = vec![0.0; clients];
-        let closed = Independent { failure: &failure, selected };
-        closed.appearance(&selection, &mut expected).unwrap();
-        for (found, expected) in
-            appearance(&groups, &failure, selected, &selection).iter().zip(&expected)
-        {
-            assert!((found - expected).abs() < 1e-12, "{found} {expected}");
+        for uploads in UPLOADS {
+            let (model, _) = Model::new((Draws::Independent, uploads), &failure, selected, &[]);
+            let mut expected = vec![0.0; clients];
+            model.appearance(&selection, &mut expected).unwrap();
+            let found = appearance(&groups, &failure, (selected, uploads), &selection);
+            for (found, expected) in found.iter().zip(&expected) {
+                assert!((found - expected).abs() < 1e-12, "{found} {expected}");
+            }
         }
     }
 }
@@ -124,18 +120,31 @@ fn groups_of_one_are_clients_that_fail_more() {
     let failure = groups.overall(&[0.1, 0.3, 0.6]).unwrap();
     let selection = [0.2, 0.5, 0.3];
     // With one draw each attempt is an upload of its own; with more, copies of one client still share their group.
-    assert_eq!(appearance(&groups, &failure, 1, &selection).len(), 3);
-    for (found, s) in appearance(&groups, &failure, 1, &selection).iter().zip(selection) {
-        assert!((found - s).abs() < 1e-12);
+    for uploads in UPLOADS {
+        let found = appearance(&groups, &failure, (1, uploads), &selection);
+        for (found, s) in found.iter().zip(selection) {
+            assert!((found - s).abs() < 1e-12);
+        }
+    }
+    // With one upload per client there is nothing left that fails together.
+    for selected in [2, 10] {
+        let found = appearance(&groups, &failure, (selected, UPLOADS[1]), &selection);
+        let alone = PerClient { failure: &failure, selected }.checked(&selection).unwrap();
+        for (found, alone) in found.iter().zip(alone) {
+            assert!((found - alone).abs() < 1e-12, "{found} {alone}");
+        }
     }
 }
 
 #[test]
 fn simulation_agrees_and_shares_sum_to_one() {
-    for (clients, selected, count) in [(4, 2, 2), (6, 4, 3), (8, 6, 2), (20, 10, 4), (50, 20, 8)] {
+    let cases = [(4, 2, 2), (6, 4, 3), (8, 6, 2), (20, 10, 4), (50, 20, 8)];
+    for ((clients, selected, count), uploads) in
+        cases.into_iter().flat_map(|case| UPLOADS.map(|uploads| (case, uploads)))
+    {
         let (groups, failure) = case(clients, count, 7);
         let selection = oracle::selection(clients, 8);
-        let expected = appearance(&groups, &failure, selected, &selection);
+        let expected = appearance(&groups, &failure, (selected, uploads), &selection);
         assert!((expected.iter().sum::<f64>() - 1.0).abs() < 1e-12);
         let alias = Alias::new(&selection).unwrap();
         let mut rng = Key::new(32, Purpose::Test).round(clients as u32).stream();
@@ -151,7 +160,11 @@ fn simulation_agrees_and_shares_sum_to_one() {
                     let client = client as usize;
                     let own = groups.own(client, failure[client]);
                     let up = groups.of(client).is_none_or(|group| up[group]);
-                    let copies = (0..copies).filter(|_| rng.random::<f64>() >= own && up).count();
+                    let mut arrives = || rng.random::<f64>() >= own && up;
+                    let copies = match uploads {
+                        Uploads::PerDraw => (0..copies).filter(|_| arrives()).count(),
+                        Uploads::PerClient => usize::from(arrives()) * copies as usize,
+                    };
                     arrived.extend((copies > 0).then_some((client, copies as f64)));
                 }
             }
@@ -182,10 +195,12 @@ fn every_target_is_reached() {
     for (clients, selected, count) in [(20, 10, 4), (6, 3, 2), (50, 20, 8)] {
         let (groups, failure) = case(clients, count, 5);
         let target = oracle::selection(clients, 6);
-        let model = Grouped { groups: &groups, failure: &failure, selected };
-        let start = many_draws(&target, &failure);
-        let found = invert(&model, &target, start, Limits::default()).unwrap();
-        assert!(found.residual < 1e-9, "{clients}: {}", found.residual);
+        for uploads in UPLOADS {
+            let model = Grouped { groups: &groups, failure: &failure, selected, uploads };
+            let start = many_draws(&target, &failure);
+            let found = invert(&model, &target, start, Limits::default()).unwrap();
+            assert!(found.residual < 1e-9, "{clients}: {}", found.residual);
+        }
     }
 }
 
@@ -206,12 +221,12 @@ fn long_series_are_as_by_enumeration() {
         (&hopeless, [0.0, 0.0, 0.0]),
     ] {
         let failure = groups.overall(&own).unwrap();
-        for selected in [1, 2, 4] {
+        for (selected, uploads) in [1, 2, 4].into_iter().flat_map(|k| UPLOADS.map(|u| (k, u))) {
             let selection = [0.3, 0.3, 0.4];
-            let found = appearance(groups, &failure, selected.into(), &selection);
+            let found = appearance(groups, &failure, (selected.into(), uploads), &selection);
             let sum = found.iter().sum::<f64>();
             assert!((sum - 1.0).abs() < 1e-12, "{own:?} {selected}: {sum}");
-            let expected = by_lists(groups, &failure, selected, &selection);
+            let expected = by_lists(groups, &failure, (selected, uploads), &selection);
             for (found, expected) in found.iter().zip(&expected) {
                 let error = (found - expected).abs();
                 assert!(error < 1e-12, "{own:?} {selected}: {found} {expected}");

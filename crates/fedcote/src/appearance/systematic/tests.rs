@@ -20,7 +20,11 @@ fn by_lists(model: &Systematic, selection: &[f64]) -> Vec<f64> {
     for pair in places.windows(2).filter(|pair| pair[1] - pair[0] > 1e-13) {
         let middle = 0.5 * (pair[0] + pair[1]);
         let list = systematic_at(selection, model.order, model.selected, middle).unwrap();
-        if let Some(shares) = oracle::shares(&list, model.failure, model.uploads) {
+        let shares = match model.groups {
+            None => oracle::shares(&list, model.failure, model.uploads),
+            Some(groups) => oracle::shares_together(&list, (groups, model.failure), model.uploads),
+        };
+        if let Some(shares) = shares {
             live += pair[1] - pair[0];
             for (client, share) in shares {
                 appearance[client as usize] += (pair[1] - pair[0]) * share;
@@ -52,9 +56,41 @@ proptest! {
         prop_assume!(dead > 1e-6);
         let order: Vec<u32> = (0..clients as u32).rev().collect();
         for uploads in UPLOADS {
-            let model = Systematic { failure, selected, order: &order, uploads };
+            let model = Systematic { failure, selected, order: &order, uploads, groups: None };
             let found = model.checked(&selection).unwrap();
             let expected = by_lists(&model, &selection);
+            prop_assert!(close(&found, &expected, 1e-11), "{:?}\n{:?}", found, expected);
+            prop_assert!((found.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+        }
+    }
+
+    #[test]
+    fn clients_that_fail_together_are_as_by_enumeration(
+        weights in prop::collection::vec(0.0..1.0f64, 1..7),
+        own in prop::collection::vec(prop_oneof![
+            Just(0.0), Just(1.0), 0.0..1.0f64, 0.999..1.0f64
+        ], 7),
+        of in prop::collection::vec(prop::option::of(0usize..3), 7),
+        down in prop::collection::vec(prop_oneof![
+            Just(0.0), Just(1.0), 0.0..1.0f64, 0.999..1.0f64
+        ], 3),
+        selected in 1u64..9,
+    ) {
+        let clients = weights.len();
+        let total: f64 = weights.iter().sum();
+        prop_assume!(total > 0.01);
+        let selection: Vec<f64> = weights.iter().map(|w| w / total).collect();
+        let groups = Groups::new(down, of[..clients].to_vec()).unwrap();
+        let failure = groups.overall(&own[..clients]).unwrap();
+        let live: f64 = (0..clients).filter(|&i| failure[i] < 1.0).map(|i| selection[i]).sum();
+        prop_assume!(live > 1e-6);
+        let order: Vec<u32> = (0..clients as u32).rev().collect();
+        for uploads in UPLOADS {
+            let groups = Some(&groups);
+            let model = Systematic { failure: &failure, selected, order: &order, uploads, groups };
+            let found = model.checked(&selection).unwrap();
+            let expected = by_lists(&model, &selection);
+            // Rounding of how often clients fail on their own, once to that for whatever reason and back.
             prop_assert!(close(&found, &expected, 1e-11), "{:?}\n{:?}", found, expected);
             prop_assert!((found.iter().sum::<f64>() - 1.0).abs() < 1e-12);
         }
@@ -69,7 +105,7 @@ proptest! {
         let selection: Vec<f64> = weights.iter().map(|w| w / total).collect();
         let failure = vec![failure; weights.len()];
         let order: Vec<u32> = (0..weights.len() as u32).collect();
-        let model = Systematic { failure: &failure, selected, order: &order, uploads: Uploads::PerDraw };
+        let model = Systematic { failure: &failure, selected, order: &order, uploads: Uploads::PerDraw, groups: None };
         prop_assert!(close(&model.checked(&selection).unwrap(), &selection, 1e-12));
     }
 
@@ -82,7 +118,7 @@ proptest! {
         let failure = oracle::failures(weights.len(), seed);
         let order: Vec<u32> = (0..weights.len() as u32).collect();
         for uploads in UPLOADS {
-            let model = Systematic { failure: &failure, selected, order: &order, uploads };
+            let model = Systematic { failure: &failure, selected, order: &order, uploads, groups: None };
             let sum: f64 = model.checked(&selection).unwrap().iter().sum();
             prop_assert!((sum - 1.0).abs() < 1e-11, "{sum}");
         }
@@ -95,7 +131,8 @@ fn agrees_with_simulation() {
     let selection = oracle::selection(20, 2);
     let order: Vec<u32> = (0..20).map(|i| (i * 7) % 20).collect();
     for uploads in UPLOADS {
-        let model = Systematic { failure: &failure, selected: 10, order: &order, uploads };
+        let model =
+            Systematic { failure: &failure, selected: 10, order: &order, uploads, groups: None };
         let exact = model.checked(&selection).unwrap();
         oracle::simulate(&exact, &failure, uploads, |rng| {
             crate::draw::systematic(&selection, &order, 10, rng).unwrap()
@@ -110,8 +147,13 @@ fn tiny_selections_keep_their_relative_precision() {
     let selection = [0.3, tiny, 0.7 - tiny];
     let failure = [0.9, 0.5, 0.2];
     let order = [0, 1, 2];
-    let model =
-        Systematic { failure: &failure, selected: 2, order: &order, uploads: Uploads::PerDraw };
+    let model = Systematic {
+        failure: &failure,
+        selected: 2,
+        order: &order,
+        uploads: Uploads::PerDraw,
+        groups: None,
+    };
     let found = model.checked(&selection).unwrap()[1];
     let shares = oracle::shares(&[(1, 1), (2, 1)], &failure, Uploads::PerDraw).unwrap();
     // The place of the client, not its share, is what rounding of the cumulative selection blurs.
@@ -130,6 +172,7 @@ fn many_draws_of_few_clients_approach_the_limit() {
         selected: 1_000_000_000,
         order: &[0, 1, 2],
         uploads: Uploads::PerDraw,
+        groups: None,
     };
     let found = model.checked(&selection).unwrap();
     let total = 0.2 * 0.5 + 0.3 * 0.1 + 0.5 * 0.9;
@@ -140,9 +183,18 @@ fn many_draws_of_few_clients_approach_the_limit() {
 fn derivatives_agree_with_differences() {
     let failure = oracle::failures(9, 4);
     let order: Vec<u32> = (0..9).map(|i| (i * 4) % 9).collect();
-    for (selected, uploads) in [(3, UPLOADS[0]), (14, UPLOADS[1])] {
+    let groups = Groups::new([0.1, 0.2], (0..9).map(|client| [None, Some(0), Some(1)][client % 3]));
+    let groups = groups.unwrap();
+    let overall = groups.overall(&failure).unwrap();
+    for (selected, uploads, groups) in [
+        (3, UPLOADS[0], None),
+        (14, UPLOADS[1], None),
+        (3, UPLOADS[0], Some(&groups)),
+        (14, UPLOADS[1], Some(&groups)),
+    ] {
         let selection = oracle::selection(9, 5);
-        let model = Systematic { failure: &failure, selected, order: &order, uploads };
+        let failure = if groups.is_some() { &overall } else { &failure };
+        let model = Systematic { failure, selected, order: &order, uploads, groups };
         let columns = model.jacobian(&selection).unwrap();
         for (slot, column) in columns.iter().enumerate() {
             // The map is linear in between, so even large steps are exact while no passages meet.
@@ -165,8 +217,13 @@ fn derivatives_agree_with_differences() {
 
 #[test]
 fn wrong_requests_are_refused() {
-    let model =
-        |failure, order| Systematic { failure, selected: 3, order, uploads: Uploads::PerDraw };
+    let model = |failure, order| Systematic {
+        failure,
+        selected: 3,
+        order,
+        uploads: Uploads::PerDraw,
+        groups: None,
+    };
     assert_eq!(model(&[1.0, 1.0], &[0, 1]).checked(&[0.5, 0.5]), Err(Error::NobodyArrives));
     assert!(model(&[0.5, 2.0], &[0, 1]).checked(&[0.5, 0.5]).is_err());
     assert!(model(&[0.5, 0.5], &[1, 1]).checked(&[0.5, 0.5]).is_err());

@@ -35,7 +35,8 @@ fn pieces_come_to_the_same_as_the_whole() {
         selection.iter_mut().for_each(|s| *s /= total);
         let order: Vec<u32> = (0..clients as u32).rev().collect();
         for uploads in [Uploads::PerDraw, Uploads::PerClient] {
-            let model = Systematic { failure: &failure, selected, order: &order, uploads };
+            let model =
+                Systematic { failure: &failure, selected, order: &order, uploads, groups: None };
             let (mut whole, mut cut) = (vec![0.0; clients], vec![0.0; clients]);
             model.whole(&selection, &mut whole).unwrap();
             appearance(&model, &selection, &mut cut).unwrap();
@@ -55,8 +56,13 @@ fn single_clients_of_many_are_as_by_dynamic_programming() {
     for (clients, selected, several) in [(1_000_000, 10, 5), (100_000, 100, 3)] {
         let (selection, failure) = problem(clients, 5);
         let order: Vec<u32> = (0..clients as u32).collect();
-        let model =
-            Systematic { failure: &failure, selected, order: &order, uploads: Uploads::PerDraw };
+        let model = Systematic {
+            failure: &failure,
+            selected,
+            order: &order,
+            uploads: Uploads::PerDraw,
+            groups: None,
+        };
         let mut found = vec![0.0; clients];
         model.appearance(&selection, &mut found).unwrap();
         let mut cumulated = vec![0.0];
