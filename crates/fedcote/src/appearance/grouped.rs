@@ -68,7 +68,7 @@ impl Grouped<'_> {
                 let all = (0..count).all(|client| self.groups.of(client).is_some());
                 let down: f64 = self.groups.failure().iter().product();
                 let slow = if all { (8.0 / down.ln().abs()).min(8.0) } else { 0.0 };
-                count as f64 / 32.0 * (1.0 + 30.0 / self.selected as f64 + slow)
+                count as f64 / 32.0 * (1.0 + 200.0 / self.selected as f64 + slow)
             }
         };
         let (nodes, points) = (special::unit_rule_len(self.selected), points(self.selected).len());
