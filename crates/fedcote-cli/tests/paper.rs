@@ -87,7 +87,7 @@ fn what_is_not_there_is_told_and_nothing_is_trained() {
     let told = text(&done.stderr);
     assert_eq!(done.status.code(), Some(1), "{told}");
     for line in [
-        "table-5: 340 of 340 runs are missing; it is left out",
+        "table-5: 170 of 170 runs are missing; it is left out",
         "seed1.json is missing; it is left out",
         "nothing was made: paper has none of the runs",
     ] {
@@ -98,7 +98,7 @@ fn what_is_not_there_is_told_and_nothing_is_trained() {
     let done = paper(folder.path(), &["table-5", "table-8", "--existing"]);
     let told = text(&done.stderr);
     assert!(done.status.success(), "{told}");
-    assert!(told.contains("table-5: 340 of 340 runs are missing; it is left out"), "{told}");
+    assert!(told.contains("table-5: 170 of 170 runs are missing; it is left out"), "{told}");
     // A page of the same name, with other schemes, is not replaced in silence.
     let words = |schemes| [&["table-12"], &SMALL[..], &[schemes]].concat();
     let one = paper(folder.path(), &words("fedavg"));
