@@ -139,7 +139,10 @@ def test_clients_say_which_group_they_fail_with(tmp_path, caplog):
         drawn = dict(selected=4, uploads="per-client")
         known = fedcote.evaluate(LABELS, own, found.selection, group=group, groups=down, **drawn)
         alone = fedcote.evaluate(LABELS, known.failure, found.selection, **drawn)
-        assert np.abs(known.appearance - alone.appearance).max() > 1e-3
+        # A group of one is a client that fails more often.
+        together = any(name and group.count(name) > 1 for name in group)
+        difference = np.abs(known.appearance - alone.appearance).max()
+        assert difference > 1e-5 if together else difference < 1e-12
         assert not found.warnings and not known.warnings
         np.testing.assert_allclose(found.appearance, known.appearance, atol=1e-9)
 
