@@ -77,6 +77,8 @@ class Directory:
         self.groups: dict[str, str] = {}
         #: Labels that wait until enough clients agree on how many there are, by name.
         self.undecided: dict[str, list[float]] = {}
+        #: How many did not agree when it was told last.
+        self._warned = 0
 
     def present(self, grid: Grid, at_least: int) -> set[int]:
         """The nodes that are connected; waits for enough of them."""
@@ -94,6 +96,7 @@ class Directory:
         ]
         if unknown:
             self._introduce(grid, unknown, here)
+        self._decide(alone=len(here) == 1)
         nodes = {fallback(node): node for node in sorted(here) if node not in self.names}
         nodes.update({name: node for node, name in self.names.items() if node in here})
         return nodes
@@ -110,6 +113,8 @@ class Directory:
                 held.add(name)
                 del self.claims[node]
                 free.append(self.names[node])
+                if (labels := self.undecided.pop(self.names[node], None)) is not None:
+                    self.undecided[name] = labels
                 if (group := self.groups.pop(self.names[node], None)) is not None:
                     self.groups[name] = group
                 self.names[node] = name
@@ -157,11 +162,11 @@ class Directory:
             except Exception as problem:  # a client may answer anything
                 reasons[short(str(problem))] += 1
                 log.debug("fedcote: node %d does not tell its labels: %s", node, problem)
-        told = self._learn(answers, here)
-        log.info("fedcote: %d of %d newcomers told their labels", told, len(unknown))
+        self._learn(answers, here)
+        log.info("fedcote: %d of %d newcomers told their labels", len(answers), len(unknown))
         for reason, times in reasons.most_common(3):
             log.warning("fedcote: %d clients do not tell their labels: %s", times, reason)
-        if not told and not self.selector.classes:
+        if not answers and not self.undecided and not self.selector.classes:
             log.warning(
                 "fedcote: NOBODY TOLD ITS LABELS: only failures are corrected for, and names are "
                 'lost at restarts. Does the ClientApp have @app.query("label_histogram")? Mods of '
@@ -169,10 +174,9 @@ class Directory:
                 "@app.train(mods=[…])"
             )
 
-    def _learn(self, answers: Mapping[int, Answer], here: set[int]) -> int:
-        """Takes note of names and labels; returns how many told labels that can be used."""
+    def _learn(self, answers: Mapping[int, Answer], here: set[int]) -> None:
+        """Takes note of names, and of labels until it is known how many there are."""
         held, known = self._held(here), set(self.names.values())
-        told: dict[str, list[float]] = {}
         for node in sorted(answers):
             name, labels, group = answers[node]
             if name in held:
@@ -190,32 +194,34 @@ class Directory:
             if group is not None:
                 self.groups[name] = group
             self.join(name)
-            told[name] = labels
-        if not (classes := self.classes or self.selector.classes):
-            told = self.undecided = {**self.undecided, **told}
-            classes = _agreed(told, alone=len(here) == 1)
-            if told and not classes:
-                log.warning(
-                    "fedcote: %d clients told their labels and do not agree on how many there are: "
-                    "none is used until more have come; say it by classes=",
-                    len(told),
-                )
-                return 0
-            self.undecided = {}
-        return sum(self._label(name, labels, classes) for name, labels in told.items())
+            self.undecided[name] = labels
 
-    def _label(self, name: str, labels: list[float], classes: int) -> bool:
-        """Takes note of a client's labels; whether they can be used."""
+    def _decide(self, alone: bool) -> None:
+        """Uses the labels that were told, once it is known how many there are."""
+        told = self.undecided
+        classes = self.classes or self.selector.classes or _agreed(told, alone)
+        if classes:
+            self.undecided = {}
+            for name, labels in told.items():
+                self._label(name, labels, classes)
+        elif told and len(told) != self._warned:
+            self._warned = len(told)
+            log.warning(
+                "fedcote: %d clients told their labels and do not agree on how many there are: none "
+                "is used until more have come; say it by classes=",
+                len(told),
+            )
+
+    def _label(self, name: str, labels: list[float], classes: int) -> None:
+        """Takes note of a client's labels, if they can be used."""
         if len(labels) != classes:
             log.warning(
                 "fedcote: client %s has %d classes, most have %d: its labels are not used%s",
                 name, len(labels), classes,
                 "" if self.classes else "; say how many there are by classes=",
             )  # fmt: skip
-            return False
-        if sum(labels):  # noise may have left nothing
+        elif sum(labels):  # noise may have left nothing
             self.selector.set_labels(name, labels)
-        return True
 
     def join(self, name: str) -> None:
         """Puts a client into the group that it says it is in; one that says nothing stays where it is."""

@@ -80,6 +80,7 @@ def test_a_tie_of_the_first_clients_decides_nothing(tmp_path, caplog, hostile):
     train(strategy, grid, rounds=1)
     assert not strategy.selector.classes
     assert "2 clients told their labels and do not agree" in caplog.text
+    assert "NOBODY" not in caplog.text
     # What was told is kept over a restart, and used when more have come.
     grid.present |= late
     more = FedCote(**options)
@@ -88,6 +89,37 @@ def test_a_tie_of_the_first_clients_decides_nothing(tmp_path, caplog, hostile):
     counts = np.reshape(more.selector.state()["core"]["counts"], (-1, 4))
     told = dict(zip(more.selector.clients, counts, strict=True))
     np.testing.assert_array_equal(told[str(1 - hostile)], LABELS[1 - hostile])
+
+
+def test_labels_that_wait_are_used_when_it_is_said_how_many_there_are(tmp_path):
+    """Regression: what was told before a restart with classes= was lost."""
+    options = dict(FEW, state_file=tmp_path / "state.json")
+    grid = Answers(LABELS)
+    grid.answers = {0: {"name": "0", "labels": [7]}}
+    grid.present -= set(grid.nodes[2:])
+    train(FedCote(**options), grid, rounds=1)
+    strategy = FedCote(**options, classes=4)
+    train(strategy, grid, rounds=2)
+    assert not strategy.directory.undecided
+    counts = np.reshape(strategy.selector.state()["core"]["counts"], (-1, 4))
+    told = dict(zip(strategy.selector.clients, counts, strict=True))
+    np.testing.assert_array_equal(told["1"], LABELS[1])
+
+
+def test_labels_that_wait_go_with_the_name(tmp_path):
+    """Regression: a client that got its name later left a ghost with the labels."""
+    strategy, grid = FedCote(**FEW), Answers(LABELS)
+    grid.answers = {0: {"name": "1", "labels": [7]}}
+    late = set(grid.nodes[2:])
+    grid.present -= late
+    train(strategy, grid, rounds=1)
+    # The one that had the name leaves.
+    holder = next(n for n, name in strategy.directory.names.items() if name == "1")
+    grid.present.discard(holder)
+    grid.present |= late
+    train(strategy, grid, rounds=2)
+    assert strategy.selector.classes == 4
+    assert set(strategy.selector.clients) == set("12345")
 
 
 def test_the_only_answer_decides_for_nobody_else():

@@ -67,12 +67,55 @@ impl Grouped<'_> {
                 let count = self.failure.len();
                 let all = (0..count).all(|client| self.groups.of(client).is_some());
                 let down: f64 = self.groups.failure().iter().product();
-                let slow = if all { (8.0 / down.ln().abs()).min(8.0) } else { 0.0 };
+                let slow = if all { 8.0 / down.ln().abs() } else { 0.0 };
                 count as f64 / 32.0 * (1.0 + 200.0 / self.selected as f64 + slow)
             }
         };
         let (nodes, points) = (special::unit_rule_len(self.selected), points(self.selected).len());
         ((self.groups.len() + 1) as f64 + clients) * (nodes * points) as f64
+    }
+}
+
+impl Grouped<'_> {
+    /// The series, client by client, until it adds up to the chance that somebody arrives; and how many terms were summed one by one.
+    fn series(&self, clients: &[Client], somebody: f64) -> (Vec<f64>, usize) {
+        // Exponents are as large as K, so that the sum is no more exact than that.
+        let noise = (10.0 * REMAINDER).max(self.selected as f64 * f64::EPSILON);
+        let first = |count| self.sum(clients, &vec![1.0; count], |down| Terms::first(count, down));
+        let left = |found: &[f64]| somebody - found.iter().sum::<f64>();
+        let mut terms = FIRST;
+        let mut found = first(terms);
+        while left(&found) > noise && terms < 1 << LARGEST {
+            terms *= 2;
+            found = first(terms);
+        }
+        if left(&found) > noise {
+            for rule in &gram::octaves()[(LARGEST - gram::FIRST) as usize..] {
+                let added = self.sum(clients, &rule.weights, |down| Terms::octave(rule, down));
+                found.iter_mut().zip(&added).for_each(|(sum, added)| *sum += added);
+                // Rounding of many octaves may leave more than the end of the series does.
+                let ended = added.iter().sum::<f64>() < noise;
+                if left(&found) <= if ended { 10.0 * noise } else { noise } {
+                    break;
+                }
+            }
+        }
+        (found, terms)
+    }
+
+    /// Who may be drawn, group by group; `total` is that of the selection.
+    fn drawn(&self, selection: &[f64], total: f64) -> Vec<Client> {
+        let mut clients: Vec<Client> = (0..selection.len())
+            .filter(|&at| selection[at] > 0.0)
+            .map(|at| Client {
+                at,
+                group: self.groups.of(at).unwrap_or(self.groups.len()),
+                selection: selection[at] / total,
+                own: self.groups.own(at, self.failure[at]),
+            })
+            .collect();
+        clients.sort_by_key(|client| client.group);
+        clients
     }
 }
 
@@ -84,35 +127,8 @@ impl AppearanceModel for Grouped<'_> {
         }
         let dead = -(self.selected as f64 * (-live / total).ln_1p()).exp_m1();
         let somebody = if live < total { dead } else { 1.0 };
-        let mut clients: Vec<Client> = (0..selection.len())
-            .filter(|&at| selection[at] > 0.0)
-            .map(|at| Client {
-                at,
-                group: self.groups.of(at).unwrap_or(self.groups.len()),
-                selection: selection[at] / total,
-                own: self.groups.own(at, self.failure[at]),
-            })
-            .collect();
-        clients.sort_by_key(|client| client.group);
-        let first = |count| self.sum(&clients, &vec![1.0; count], |down| Terms::first(count, down));
-        let mut terms = FIRST;
-        let mut found = first(terms);
-        let left = |found: &[f64]| somebody - found.iter().sum::<f64>();
-        while left(&found) > REMAINDER && terms < 1 << LARGEST {
-            terms *= 2;
-            found = first(terms);
-        }
-        if left(&found) > REMAINDER {
-            for rule in &gram::octaves()[(LARGEST - gram::FIRST) as usize..] {
-                let added = self.sum(&clients, &rule.weights, |down| Terms::octave(rule, down));
-                found.iter_mut().zip(&added).for_each(|(sum, added)| *sum += added);
-                // Rounding may leave more than the end of the series does.
-                let ended = added.iter().sum::<f64>() < REMAINDER;
-                if left(&found) <= if ended { 100.0 * REMAINDER } else { REMAINDER } {
-                    break;
-                }
-            }
-        }
+        let clients = self.drawn(selection, total);
+        let (found, _) = self.series(&clients, somebody);
         out.fill(0.0);
         for (client, value) in clients.iter().zip(&found) {
             out[client.at] = (value / somebody).max(0.0);

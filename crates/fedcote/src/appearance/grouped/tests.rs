@@ -234,3 +234,20 @@ fn long_series_are_as_by_enumeration() {
         }
     }
 }
+
+/// Regression: rounding of large exponents was taken for a series that has not ended, and up to 56 octaves were summed for nothing.
+#[test]
+fn the_series_ends_where_rounding_begins() {
+    let (groups, failure) = case(20, 2, 3);
+    let selection = oracle::selection(20, 3);
+    for selected in [40, 50, 10_000, 1_000_000] {
+        for uploads in UPLOADS {
+            let model = Grouped { groups: &groups, failure: &failure, selected, uploads };
+            let clients = model.drawn(&selection, selection.iter().sum());
+            let (found, terms) = model.series(&clients, 1.0);
+            let short = 1.0 - found.iter().sum::<f64>();
+            assert!(terms <= 32, "{selected} {uploads:?}: {terms} terms");
+            assert!(short.abs() < 1e-9, "{selected} {uploads:?}: {short}");
+        }
+    }
+}
