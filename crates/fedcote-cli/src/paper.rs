@@ -46,7 +46,8 @@ pub struct Args {
     /// Execute only part I of N of the runs; to merge parts, copy their folders into one
     #[arg(long, value_name = "I/N")]
     shard: Option<Shard>,
-    /// Execute nothing: make artefacts of the runs that are there; cells that lack one say so
+    /// Execute nothing: make artefacts of the runs that are there, of each column the longest; cells that lack one
+    /// say so
     #[arg(long, conflicts_with_all = ["shard", "on"])]
     existing: bool,
     #[command(flatten)]

@@ -44,31 +44,10 @@ const REQUESTS: [&str; 24] = [
     "POST /api/runs/gone/delete HTTP/1.1\r\nhost: HOST\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}",
 ];
 
-/// Keys of the form, and some that it does not have.
-const KEYS: [&str; 20] = [
-    "rounds",
-    "clients",
-    "selected",
-    "seeds",
-    "schemes",
-    "evaluate_every",
-    "data.set",
-    "model.kind",
-    "data.partition",
-    "data.unbalance",
-    "training.rate",
-    "training.local_steps",
-    "training.batch",
-    "network.outdoor_excess_loss_db",
-    "network.mobility",
-    "network.knowledge",
-    "network.deadline_seconds",
-    "data.folder",
-    "task.python",
-    "",
-];
+/// Keys that the form does not have.
+const OTHERS: [&str; 3] = ["data.folder", "task.python", ""];
 
-/// The keys of them that the form has, with the most that it takes where there is a bound.
+/// The keys of the form, with the most that it takes where there is a bound.
 const FORM: [(&str, Option<u64>); 17] = [
     ("rounds", Some(100_000)),
     ("clients", Some(100_000)),
@@ -226,7 +205,8 @@ impl Server {
         };
         let settings: BTreeMap<&str, String> = (0..chance.below(4))
             .map(|_| {
-                let key = *chance.one(&KEYS);
+                let at = chance.below((FORM.len() + OTHERS.len()) as u64) as usize;
+                let key = FORM.get(at).map_or_else(|| OTHERS[at - FORM.len()], |(key, _)| *key);
                 let value = match chance.below(6) {
                     0 => "[\"fedavg\", \"fedcote\"]".to_owned(),
                     1 => format!("{}{}", word(chance), word(chance)),
